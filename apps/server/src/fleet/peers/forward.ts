@@ -6,9 +6,10 @@ import type {
   DescMethodUnary,
   DescService,
 } from '@bufbuild/protobuf'
+import { ConnectError } from '@connectrpc/connect'
 import type { ConnectRouter, HandlerContext, Transport } from '@connectrpc/connect'
 import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import { epochHeader, nodeHeader } from '@atoll/contracts/node-faults'
+import { epochHeader, nodeHeader, reasonHeader } from '@atoll/contracts/node-faults'
 
 export function forwardNode(router: ConnectRouter, transport: Transport): void {
   // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the same enums, compared by the rule within a recursive type
@@ -17,20 +18,29 @@ export function forwardNode(router: ConnectRouter, transport: Transport): void {
     if (isUnary(method)) {
       router.rpc(method, async (input, context) => {
         const header = addresseeOf(context)
-        const reply = await transport.unary(method, context.signal, undefined, header, input)
-        return reply.message
+        const call = transport.unary(method, context.signal, undefined, header, input)
+        return (await call.catch(withReason)).message
       })
     } else if (isServerStreaming(method)) {
       router.rpc(method, async function* (input, context) {
         const header = addresseeOf(context)
-        const reply = await transport.stream(method, context.signal, undefined, header, only(input))
-        yield* reply.message
+        try {
+          const { signal } = context
+          const reply = await transport.stream(method, signal, undefined, header, only(input))
+          yield* reply.message
+        } catch (error) {
+          withReason(error)
+        }
       })
     } else if (isClientStreaming(method)) {
       router.rpc(method, async (input, context) => {
         const header = addresseeOf(context)
-        const reply = await transport.stream(method, context.signal, undefined, header, input)
-        for await (const message of reply.message) return message
+        try {
+          const reply = await transport.stream(method, context.signal, undefined, header, input)
+          for await (const message of reply.message) return message
+        } catch (error) {
+          withReason(error)
+        }
         throw new Error(`${method.name} gave no answer`)
       })
     }
@@ -45,6 +55,14 @@ function addresseeOf({ requestHeader }: HandlerContext): Headers {
     if (value !== null) headers.set(name, value)
   }
   return headers
+}
+
+/** Rethrows an error of the node with its reason: errors that were read from a transport are sent on without their headers. */
+function withReason(error: unknown): never {
+  const { rawMessage, code, metadata } = ConnectError.from(error)
+  const reason = metadata.get(reasonHeader)
+  if (reason === null) throw error
+  throw new ConnectError(rawMessage, code, { [reasonHeader]: reason }, undefined, error)
 }
 
 async function* only<T>(message: T): AsyncGenerator<T> {

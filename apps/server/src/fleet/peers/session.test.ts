@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { epochHeader, reasonHeader, wrongEpoch } from '@atoll/contracts/node-faults'
 import { silentLogger } from '@atoll/kit/log'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '@atoll/simulated-node/node'
@@ -112,3 +113,19 @@ async function startRelay(t: TestContext, to: ListenAddress) {
     },
   }
 }
+
+test('the reason of a refusal reaches the caller, also of a stream', async (t) => {
+  const { node, address } = await startPeer(t)
+  node.restartAgent()
+  const { client } = connect(t, address, {})
+  const options = { headers: { [epochHeader]: '1' } }
+  const isRefusal = (error: unknown) => {
+    const { code, metadata } = ConnectError.from(error)
+    assert.deepEqual([code, metadata.get(reasonHeader)], [Code.FailedPrecondition, wrongEpoch])
+    return true
+  }
+  await assert.rejects(client.getNode({}, options), isRefusal)
+  await assert.rejects(async () => {
+    for await (const _ of client.watchSandboxes({}, options)) assert.fail('the watch began')
+  }, isRefusal)
+})
