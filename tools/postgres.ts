@@ -10,6 +10,7 @@ import { chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { run } from '@atoll/kit/run'
 import { freePort } from '@atoll/kit/testing/free-port'
@@ -18,6 +19,10 @@ import { aptGet } from '@atoll/node/debian/apt'
 export interface PostgresServer {
   /** URL of the superuser without a database: append `/name`. */
   readonly url: string
+  /** Ends the server: SIGINT in order, SIGKILL like a crash. */
+  stop(signal: 'SIGINT' | 'SIGKILL'): Promise<void>
+  /** Starts the server again after `stop`, with its data and its port. */
+  restart(): Promise<void>
   close(): Promise<void>
 }
 
@@ -26,11 +31,15 @@ export async function startPostgres(): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-postgres-'))
   try {
     const server = await startIn(folder, programs)
-    const { port } = server
     return {
-      url: `postgres://postgres@127.0.0.1:${port}`,
+      url: `postgres://postgres@127.0.0.1:${server.port}`,
+      stop: (signal) => stop(server.child, signal),
+      async restart() {
+        await stop(server.child, 'SIGINT')
+        server.child = await launchUntilReady(server.launch)
+      },
       async close() {
-        await stop(server.child)
+        await stop(server.child, 'SIGINT')
         await rm(folder, { recursive: true })
       },
     }
@@ -64,30 +73,41 @@ function findPrograms(): string | undefined {
 }
 
 const attempts = 5
+const restartAttempts = 60
+const restartPauseMs = 500
 
 async function startIn(folder: string, programs: string) {
   const data = join(folder, 'data')
   const asOwner = await ownerOf(folder)
   const initdb = [join(programs, 'initdb'), '--pgdata', data, ...clusterOptions]
   await promisify(execFile)('setpriv', [...asOwner, ...initdb], { cwd: folder })
+  const launch = (port: number): ChildProcess => {
+    const settings = { ...serverSettings, port: String(port) }
+    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const command = [...asOwner, join(programs, 'postgres'), '-D', data, ...options]
+    return spawn('setpriv', command, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+  }
   for (let attempt = 1; ; attempt += 1) {
     // Retry: another program may take the port before the server does.
     const port = await freePort()
-    const settings = { ...serverSettings, port: String(port) }
-    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-    const child = spawn(
-      'setpriv',
-      [...asOwner, join(programs, 'postgres'), '-D', data, ...options],
-      {
-        cwd: folder,
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    )
+    const child = launch(port)
     const failure = await waitUntilReady(child)
-    if (failure === undefined) return { child, port }
+    if (failure === undefined) return { child, port, launch: () => launch(port) }
     if (attempt === attempts)
       throw new Error(`PostgreSQL did not start in ${attempts} attempts:\n${failure}`)
   }
+}
+
+/** After a crash, the processes of connections end later, and until then a new server refuses to start. */
+async function launchUntilReady(launch: () => ChildProcess): Promise<ChildProcess> {
+  let failure: string | undefined
+  for (let attempt = 1; attempt <= restartAttempts; attempt += 1) {
+    const child = launch()
+    failure = await waitUntilReady(child)
+    if (failure === undefined) return child
+    await sleep(restartPauseMs)
+  }
+  throw new Error(`PostgreSQL did not start again in ${restartAttempts} attempts:\n${failure}`)
 }
 
 const clusterOptions = [
@@ -131,8 +151,8 @@ function waitUntilReady(child: ChildProcess): Promise<string | undefined> {
   })
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+async function stop(child: ChildProcess, signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
-  child.kill('SIGINT')
+  child.kill(signal)
   await once(child, 'exit')
 }

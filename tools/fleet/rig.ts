@@ -10,6 +10,7 @@ import { run } from '@atoll/kit/run'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { startPostgres } from '../postgres.ts'
+import type { PostgresServer } from '../postgres.ts'
 import { createFolder, nodeSettings, removeAbandoned, removeRig } from './folder.ts'
 import { openNetwork } from './network.ts'
 import type { Machine } from './network.ts'
@@ -37,6 +38,7 @@ export interface Rig extends AsyncDisposable {
   readonly nodes: readonly RigNode[]
   readonly apiKey: string
   readonly adminToken: string
+  readonly database: Pick<PostgresServer, 'stop' | 'restart'>
   /** Address of the machine that the apis run on. */
   readonly apiAddress: string
   /** All parts. */
@@ -108,7 +110,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     )
   }
   const rig = {
-    ...{ apis, edges, nodes, apiKey, adminToken: context.adminToken },
+    ...{ apis, edges, nodes, apiKey, adminToken: context.adminToken, database: postgres },
     apiAddress: network.hostAddress,
     parts: [...apis, ...edges, ...nodes],
   }

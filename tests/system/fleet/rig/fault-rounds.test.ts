@@ -1,6 +1,6 @@
 /**
- * Rounds of faults under load: each kills one or two random parts with SIGKILL, at a random moment, and starts them again.
- * `ATOLL_TEST_ROUNDS` sets the number of rounds and `ATOLL_TEST_SEED` repeats a run.
+ * Rounds of faults under load: each kills one or two random parts or the database with SIGKILL, at a random moment, and starts
+ * them again. `ATOLL_TEST_ROUNDS` sets the number of rounds and `ATOLL_TEST_SEED` repeats a run.
  */
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
@@ -79,6 +79,36 @@ async function killOthers(rig: Rig, kept: ReadonlySet<string>): Promise<void> {
     assert.equal((await callApi(connectTo(rig), 'DELETE', `/sandboxes/${id}`)).status, 204)
 }
 
+interface Victim {
+  readonly name: string
+  kill(): Promise<void>
+  start(): Promise<void>
+}
+
+function victimsOf({ parts, database }: Rig): Victim[] {
+  const processes = parts.map((part) => ({
+    name: part.name,
+    kill: () => part.stop('SIGKILL'),
+    start: () => part.start(),
+  }))
+  // The database comes first: an api does not start without it.
+  return [
+    { name: 'database', kill: () => database.stop('SIGKILL'), start: () => database.restart() },
+    ...processes,
+  ]
+}
+
+/** Kills the victims, at a moment and for a time that the seed chooses. Nothing is waited for. */
+async function causeFaults(victims: readonly Victim[], random: () => number): Promise<void> {
+  try {
+    await sleep(random() * 5_000)
+    await Promise.all(victims.map((victim) => victim.kill()))
+    await sleep(random() * 5_000)
+  } finally {
+    for (const victim of victims) await victim.start()
+  }
+}
+
 test(`${rounds} rounds of faults with the seed ${seed}: no sandbox is lost, and none runs twice`, async (t) => {
   await using rig = await startRig({ settings: testSettings })
   await using apis = await startBalancer(rig.apis.map(({ url }) => url))
@@ -88,17 +118,15 @@ test(`${rounds} rounds of faults with the seed ${seed}: no sandbox is lost, and 
   for (const node of rig.nodes) kept.push(await createOn(rig, node, connection))
   const programs = await Promise.all(kept.map(startProgram))
   const random = createRandom(seed)
+  const all = victimsOf(rig)
 
   for (let round = 1; round <= rounds; round += 1) {
     const load = startLoad(connection, { clients: 2, sandboxes: kept })
-    const victims = [...new Set([pick(rig.parts, random), pick(rig.parts, random)])]
+    const chosen = new Set([pick(all, random), pick(all, random)])
+    const victims = all.filter((victim) => chosen.has(victim))
     try {
-      // A moment that the seed chooses: nothing is waited for.
-      await sleep(random() * 5_000)
-      await Promise.all(victims.map((part) => part.stop('SIGKILL')))
-      await sleep(random() * 5_000)
+      await causeFaults(victims, random)
     } finally {
-      await Promise.all(victims.map((part) => part.start()))
       await load.stop()
     }
     await waitForNodes(rig)
@@ -109,4 +137,6 @@ test(`${rounds} rounds of faults with the seed ${seed}: no sandbox is lost, and 
     await waitForAgreement(rig)
     await killOthers(rig, new Set(kept.map(({ sandboxId }) => sandboxId)))
   }
+  await killOthers(rig, new Set())
+  await until('the nodes to be empty', async () => (await listOnNodes(rig)).length === 0)
 })

@@ -1,4 +1,5 @@
 /** Clients that use a fleet all the time, and note what fails. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'e2b'
 import type { Connection } from './support.ts'
 
@@ -18,6 +19,7 @@ export interface Load {
 }
 
 const limitMs = 600_000
+const pauseMs = 200
 
 /**
  * Starts clients that create a sandbox, run a command in it and kill it, over and over, and one for each of the given
@@ -38,6 +40,7 @@ export function startLoad(
       return result
     } catch (error) {
       failures.push({ what, message: String(error), from, to: performance.now() })
+      await sleep(pauseMs) // a client that repeats at once would slow down what it waits for
       return undefined
     }
   }

@@ -119,11 +119,13 @@ export async function callApi(
   { apiUrl, apiKey }: Connection,
   method: string,
   path: string,
+  body?: unknown,
 ): Promise<HttpReply> {
   try {
-    const headers = { 'X-API-Key': apiKey }
+    const headers = { 'X-API-Key': apiKey, 'Content-Type': 'application/json' }
     const signal = AbortSignal.timeout(60_000)
-    const reply = await fetch(`${apiUrl}${path}`, { method, headers, signal })
+    const text = body === undefined ? null : JSON.stringify(body)
+    const reply = await fetch(`${apiUrl}${path}`, { method, headers, signal, body: text })
     return { status: reply.status, body: await reply.text() }
   } catch (error) {
     return { status: 0, body: String(error) }
