@@ -175,6 +175,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'The team keeps too many files for builds; clients get `disk_full`.',
       'Wait: files go a day after their last use.',
     ],
+    too_many_ids: [
+      'A request for last lines names more than 100 sandboxes.',
+      'Report this: the API checks the number before.',
+    ],
     wait_timeout: [
       'A program or a mount of the machine did not finish in time.',
       'Read the server log; the machine may be overloaded.',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
-import { SandboxParams } from './sandboxes/manage.ts'
+import { SandboxIds, SandboxParams } from './sandboxes/manage.ts'
 import { Text, Timestamp } from './schemas/text.ts'
 import { unixTime } from './schemas/unix-time.ts'
 
@@ -58,6 +58,32 @@ export const getSandboxLogs = defineOperation({
     },
   },
   errors: [400, 401, 500, 503],
+})
+
+const LastLine = z
+  .object({
+    timestamp: Timestamp,
+    text: z.string().describe('First 200 characters, as the program printed them'),
+  })
+  .meta({ id: 'SandboxLastLine' })
+
+export const listLastLines = defineOperation({
+  id: 'sandbox.lastLines',
+  summary: 'Get the last line that programs of several sandboxes printed, a few seconds old',
+  method: 'GET',
+  path: '/sandboxes/last-lines',
+  auth: 'team',
+  query: z.object({ sandbox_ids: SandboxIds }),
+  replies: {
+    200: {
+      description:
+        'Lines by ID, of running and paused sandboxes; sandboxes without a line are omitted. Output of terminals is not logged',
+      body: z
+        .object({ sandboxes: z.record(z.string(), LastLine) })
+        .meta({ id: 'SandboxesWithLastLines' }),
+    },
+  },
+  errors: [400, 401, 500],
 })
 
 const searchLimit = 256

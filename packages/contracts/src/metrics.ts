@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineOperation } from './operation.ts'
-import { SandboxParams } from './sandboxes/manage.ts'
+import { SandboxIds, SandboxParams } from './sandboxes/manage.ts'
 import { Timestamp } from './schemas/text.ts'
 import { unixTime } from './schemas/unix-time.ts'
 
@@ -102,18 +102,6 @@ export const getSandboxMetrics = defineOperation({
   errors: [400, 401, 500],
 })
 
-const maxIds = 100
-
-const SandboxIds = z
-  .string()
-  .transform((list) => list.split(','))
-  .pipe(
-    z
-      .array(SandboxParams.shape.sandboxID)
-      .max(maxIds, { error: `must name at most ${maxIds} sandboxes` })
-      .refine((ids) => new Set(ids).size === ids.length, { error: 'must name each sandbox once' }),
-  )
-
 export const listSandboxMetrics = defineOperation({
   id: 'sandbox.listMetrics',
   summary: 'Get the latest sample of several sandboxes',
@@ -121,7 +109,7 @@ export const listSandboxMetrics = defineOperation({
   path: '/sandboxes/metrics',
   auth: 'team',
   query: z.object({
-    sandbox_ids: SandboxIds.describe('Comma-separated list of up to 100 unique IDs'),
+    sandbox_ids: SandboxIds,
   }),
   replies: {
     200: {

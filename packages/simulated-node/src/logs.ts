@@ -17,7 +17,10 @@ export interface SimulatedEntry {
   readonly fields?: Readonly<Record<string, string>>
 }
 
-type Methods = Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | 'deleteLogs'>
+type Methods = Pick<
+  ServiceImpl<typeof NodeService>,
+  'readLogs' | 'listLogs' | 'listLastLines' | 'deleteLogs'
+>
 
 export function simulateLogs(refuse: () => void): SimulatedLogs & { readonly methods: Methods } {
   const written = new Map<string, SimulatedEntry[]>()
@@ -52,6 +55,17 @@ export function simulateLogs(refuse: () => void): SimulatedLogs & { readonly met
       listLogs() {
         refuse()
         return { logs: [...sizes].map(([sandboxId, size]) => ({ sandboxId, ...size })) }
+      },
+      listLastLines({ sandboxIds }) {
+        refuse()
+        const lines = sandboxIds.flatMap((sandboxId) => {
+          const last = written
+            .get(sandboxId)
+            ?.findLast(({ fields = {} }) => fields['stream'] !== undefined)
+          if (!last) return []
+          return [{ sandboxId, atMs: BigInt(last.at), text: last.message.slice(0, 200) }]
+        })
+        return { lines }
       },
       deleteLogs({ sandboxIds }) {
         refuse()

@@ -13,7 +13,10 @@ export interface LogParts {
 
 export function createLogParts({ stores, fleet, clock, log }: Core): LogParts {
   return {
-    logs: createLogs({ store: stores.sandboxes, fleet, clock }),
+    logs: createLogs({
+      ...{ store: stores.sandboxes, owners: stores.logOwners },
+      ...{ fleet, clock },
+    }),
     startDeletion: () =>
       fleet.forEach(({ logs: node }) =>
         startLoop(

@@ -1,10 +1,25 @@
 import type { Kysely } from 'kysely'
-import type { LogOwners } from '../domain/log.ts'
+import type { LogOwners, SandboxPlace } from '../domain/log.ts'
 import { batches } from './batches.ts'
 import type { Schema } from './schema.ts'
 
 export function sqlLogOwners(db: Kysely<Schema>): LogOwners {
   return {
+    async nodesOf(teamId, sandboxIds) {
+      const places: SandboxPlace[] = []
+      for (const ids of batches(sandboxIds)) {
+        const rows = await db
+          .selectFrom('sandboxes')
+          .select(['id', 'node_id'])
+          .where('id', 'in', ids)
+          .where('team_id', '=', teamId)
+          .execute()
+        for (const { id, node_id } of rows) {
+          if (node_id !== null) places.push({ sandboxId: id, nodeId: node_id })
+        }
+      }
+      return places
+    },
     async teamsOf(sandboxIds) {
       const teams = new Map<string, string>()
       for (const ids of batches(sandboxIds)) {

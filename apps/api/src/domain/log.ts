@@ -27,16 +27,33 @@ export interface KeptLog {
   readonly writtenAtMs: number
 }
 
+/** Last line that programs of a sandbox printed, cut. */
+export interface LastLine {
+  readonly sandboxId: string
+  /** Milliseconds since 1970. */
+  readonly at: number
+  readonly text: string
+}
+
 export interface LogNode {
   read(sandboxId: string, query: LogQuery, signal: AbortSignal): Promise<LogEntry[]>
+  /** Omits sandboxes that are not on the node, and those without a line. */
+  lastLines(sandboxIds: readonly string[], signal: AbortSignal): Promise<LastLine[]>
   list(signal: AbortSignal): Promise<KeptLog[]>
   /** Keeps the logs of sandboxes that have not ended. */
   remove(sandboxIds: readonly string[], signal: AbortSignal): Promise<void>
 }
 
 export interface LogOwners {
+  /** Lists the nodes of those sandboxes that belong to the team, also of ended ones. */
+  nodesOf(teamId: string, sandboxIds: readonly string[]): Promise<readonly SandboxPlace[]>
   /** Maps each sandbox that has a record to its team. */
   teamsOf(sandboxIds: readonly string[]): Promise<ReadonlyMap<string, string>>
+}
+
+export interface SandboxPlace {
+  readonly sandboxId: string
+  readonly nodeId: string
 }
 
 export const logWindowMs = 7 * 24 * 60 * 60 * 1000

@@ -1,10 +1,10 @@
-import { getSandboxLogs, getSandboxLogsV2 } from '@atoll/contracts/logs'
+import { getSandboxLogs, getSandboxLogsV2, listLastLines } from '@atoll/contracts/logs'
 import type { SandboxLogEntry } from '@atoll/contracts/logs'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Authenticate } from '../app/teams/auth.ts'
 import type { Logs } from '../app/logs/logs.ts'
-import type { LogEntry } from '../domain/log.ts'
+import type { LastLine, LogEntry } from '../domain/log.ts'
 import { addTeamRoute } from './server/route.ts'
 
 export function addLogRoutes(
@@ -22,6 +22,11 @@ export function addLogRoutes(
     const entries = await logs.around(of, { cursorMs, direction, limit, level, search })
     return { status: 200, body: { logs: entries.map(toView) } }
   })
+  addTeamRoute(server, listLastLines, authenticate, async ({ query }, { teamId }) => {
+    const lines = await logs.lastLines(teamId, query.sandbox_ids)
+    const views = lines.map((line) => [line.sandboxId, toLastLine(line)] as const)
+    return { status: 200, body: { sandboxes: Object.fromEntries(views) } }
+  })
 }
 
 /** Clients parse the line and need its level, so `level` and `message` override fields of the same name. */
@@ -35,6 +40,10 @@ function toView(entry: LogEntry): z.infer<typeof SandboxLogEntry> {
   return { timestamp: timeOf(entry), level, message, fields }
 }
 
-function timeOf({ at }: LogEntry): string {
+function toLastLine({ at, text }: LastLine) {
+  return { timestamp: timeOf({ at }), text }
+}
+
+function timeOf({ at }: Pick<LogEntry, 'at'>): string {
   return new Date(at).toISOString()
 }

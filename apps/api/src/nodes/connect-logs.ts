@@ -22,6 +22,10 @@ export function connectLogs(transport: Transport): LogNode {
       const { entries } = await client.readLogs(request, { signal })
       return entries.map(fromMessage)
     },
+    async lastLines(sandboxIds, signal) {
+      const { lines } = await client.listLastLines({ sandboxIds: [...sandboxIds] }, { signal })
+      return lines.map(({ sandboxId, atMs, text }) => ({ sandboxId, at: Number(atMs), text }))
+    },
     async list(signal) {
       const { logs } = await client.listLogs({}, { signal })
       return logs.map(({ sandboxId, sizeBytes, writtenAtMs }) => ({

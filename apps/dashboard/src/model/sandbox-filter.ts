@@ -11,7 +11,7 @@ export interface SandboxFilter {
   readonly isDescending: boolean
 }
 
-const sortColumns = ['started', 'ends', 'template', 'cpu', 'memory'] as const
+const sortColumns = ['started', 'ends', 'state', 'template', 'cpu', 'memory'] as const
 export type SortColumn = (typeof sortColumns)[number]
 
 /** Limits of the API. */

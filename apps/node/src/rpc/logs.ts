@@ -1,12 +1,15 @@
 import { LogLevel, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
+import { Fault } from '@atoll/kit/fault'
 import type { SandboxLogs } from '../app/logs/collect-logs.ts'
 import { checkId } from '../domain/sandboxes/cell.ts'
 import type { LogLevel as Level } from '../domain/sandboxes/log.ts'
 
+const maxLastLines = 100
+
 export function logMethods(
   logs: SandboxLogs,
-): Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | 'deleteLogs'> {
+): Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | 'listLastLines' | 'deleteLogs'> {
   return {
     async readLogs({ sandboxId, fromMs, beforeMs, newestFirst, limit, minLevel, search }) {
       checkId(sandboxId)
@@ -36,6 +39,21 @@ export function logMethods(
           sandboxId,
           sizeBytes: BigInt(sizeBytes),
           writtenAtMs: BigInt(Math.floor(writtenAtMs)),
+        })),
+      }
+    },
+
+    async listLastLines({ sandboxIds }) {
+      if (sandboxIds.length > maxLastLines) {
+        throw new Fault('invalid', 'too_many_ids', `Name at most ${maxLastLines} sandboxes`)
+      }
+      sandboxIds.forEach(checkId)
+      const lines = await logs.lastPrinted(sandboxIds)
+      return {
+        lines: [...lines].map(([sandboxId, { at, text }]) => ({
+          sandboxId,
+          atMs: BigInt(at),
+          text,
         })),
       }
     },

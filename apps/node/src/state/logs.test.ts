@@ -143,3 +143,27 @@ test('logs are listed with their sizes, removed, and readable by root only', asy
   assert.deepEqual(await readdir(log.dir), ['i2.jsonl'])
   assert.equal(await log.files.lastAt('i1'), 0)
 })
+
+test('the last printed line is known, also after a restart, cut and without blank lines', async () => {
+  await using log = await setup()
+  const printed = (at: number, message: string) =>
+    entry(at, { message, fields: { stream: 'stderr' } })
+  assert.equal(await log.files.lastPrinted('i1'), undefined)
+  await log.files.append('i1', [printed(1, `${'a'.repeat(199)}🌊${'b'.repeat(5_000)}`)])
+  const cut = { at: 1, text: `${'a'.repeat(199)}\ufffd` }
+  assert.deepEqual(await log.files.lastPrinted('i1'), cut)
+  await log.files.append('i1', [printed(2, '  '), entry(3), entry(4, { message: '"stream":' })])
+  assert.deepEqual(await log.files.lastPrinted('i1'), cut)
+  assert.deepEqual(await log.anew().lastPrinted('i1'), cut)
+  await log.files.append('i1', [printed(5, 'done')])
+  assert.deepEqual(await log.anew().lastPrinted('i1'), { at: 5, text: 'done' })
+})
+
+test('a search for the last printed line ends after 500 entries', async () => {
+  await using log = await setup()
+  await log.files.append('i1', [entry(1, { fields: { stream: 'stdout' } })])
+  const others = Array.from({ length: 500 }, (_, index) => entry(2 + index))
+  await log.files.append('i1', others)
+  assert.equal(await log.anew().lastPrinted('i1'), undefined)
+  assert.equal(await log.anew().lastAt('i1'), 501)
+})

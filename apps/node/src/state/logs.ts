@@ -1,8 +1,8 @@
 import { appendFile, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { matchesQuery } from '../domain/sandboxes/log.ts'
-import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../domain/sandboxes/log.ts'
+import { lastPrintedOf, matchesQuery } from '../domain/sandboxes/log.ts'
+import type { KeptLog, LogEntry, LogFiles, LogQuery, PrintedLine } from '../domain/sandboxes/log.ts'
 
 /**
  * Stores sandbox logs as JSON lines, oldest first, in two files per sandbox. When the newer file is full, it replaces
@@ -22,6 +22,8 @@ export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFi
   return {
     lastAt: async (sandboxId) => (await loadState(sandboxId)).lastAt,
 
+    lastPrinted: async (sandboxId) => (await loadState(sandboxId)).lastPrinted,
+
     async append(sandboxId, entries) {
       const last = entries.at(-1)
       if (!last) return
@@ -34,7 +36,8 @@ export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFi
       await appendFile(newer(sandboxId), text, { mode: 0o600 })
       const keptBytes = state.sizeBytes > fileLimitBytes ? 0 : state.sizeBytes
       const sizeBytes = keptBytes + Buffer.byteLength(text)
-      states.set(sandboxId, { lastAt: last.at, sizeBytes, isTorn: false })
+      const lastPrinted = lastPrintedOf(entries) ?? state.lastPrinted
+      states.set(sandboxId, { lastAt: last.at, sizeBytes, isTorn: false, lastPrinted })
     },
 
     async read(query) {
@@ -85,17 +88,27 @@ interface LogState {
   readonly sizeBytes: number
   /** Whether a crash cut off the last line. */
   readonly isTorn: boolean
+  readonly lastPrinted: PrintedLine | undefined
 }
 
 async function readState(newer: string, older: string): Promise<LogState> {
   const files = [await readOrEmpty(newer), await readOrEmpty(older)] as const
   let lastAt = 0
+  let lastPrinted: PrintedLine | undefined
+  let scanned = 0
   for (const line of linesOf(files, {})) {
-    lastAt = fromLine(line)?.at ?? 0
-    if (lastAt > 0) break
+    scanned += 1
+    const mayBePrinted = lastPrinted === undefined && line.includes(streamField)
+    const entry = lastAt === 0 || mayBePrinted ? fromLine(line) : undefined
+    if (lastAt === 0) lastAt = entry?.at ?? 0
+    lastPrinted ??= entry && lastPrintedOf([entry])
+    if (lastAt > 0 && (lastPrinted || scanned >= linesPerTurn)) break
   }
   const [{ length, [length - 1]: lastByte }] = files
-  return { lastAt, sizeBytes: length, isTorn: length > 0 && lastByte !== newline }
+  return {
+    ...{ lastAt, sizeBytes: length, lastPrinted },
+    isTorn: length > 0 && lastByte !== newline,
+  }
 }
 
 function readOrEmpty(path: string): Promise<Buffer> {
@@ -127,6 +140,7 @@ const linesPerTurn = 500
 const newline = 0x0a
 const comma = 0x2c
 const lineStart = '{"at":'
+const streamField = Buffer.from('"stream":')
 
 function toLine({ at, level, message, fields }: LogEntry): string {
   return JSON.stringify({ at, level, message, fields })

@@ -16,6 +16,19 @@ export const SandboxId = z
 
 export const SandboxParams = z.object({ sandboxID: SandboxId })
 
+const maxIds = 100
+
+export const SandboxIds = z
+  .string()
+  .transform((list) => list.split(','))
+  .pipe(
+    z
+      .array(SandboxId)
+      .max(maxIds, { error: `must name at most ${maxIds} sandboxes` })
+      .refine((ids) => new Set(ids).size === ids.length, { error: 'must name each sandbox once' }),
+  )
+  .describe('Comma-separated list of up to 100 unique IDs')
+
 const MetadataQuery = z
   .string()
   .optional()
@@ -54,10 +67,11 @@ export const listSandboxesV2 = defineOperation({
         'Words that must all occur in the ID, the template or a `key=value` of the metadata; letters of the English alphabet match in upper and lower case',
       ),
     sort: z
-      .enum(['started', 'ends', 'template', 'cpu', 'memory'])
+      .enum(['started', 'ends', 'state', 'template', 'cpu', 'memory'])
       .default('started')
       .describe(
-        'Start time, end time, template name, or usage in the last sample. Sandboxes that are not running have no usage',
+        'Start time, end time, state, template name, or usage in the last sample. By state, running sandboxes come before ' +
+          'paused and ended ones (with `desc`), and newer ones before older ones. Sandboxes that are not running have no usage',
       ),
     order: z.enum(['asc', 'desc']).default('desc').describe('Ascending or descending'),
     startedAfter: Timestamp.optional().describe('Inclusive'),

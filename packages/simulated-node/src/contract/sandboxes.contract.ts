@@ -52,6 +52,7 @@ export function testSandboxes(node: NodeUnderTest): void {
     await failsWith(Code.NotFound, node.client.updateNetwork({ sandboxId, network: {} }))
     assert.deepEqual((await node.client.sampleSandboxes({ sandboxId })).samples, [])
     assert.deepEqual((await node.client.readLogs({ sandboxId, limit: 10 })).entries, [])
+    assert.deepEqual((await node.client.listLastLines({ sandboxIds: [sandboxId] })).lines, [])
   })
 
   test('network rules change only while the sandbox runs', async () => {

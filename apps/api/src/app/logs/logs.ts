@@ -1,7 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { logWindowMs, windowOf } from '../../domain/log.ts'
-import type { LogEntry, LogLevel, LogNode } from '../../domain/log.ts'
+import type { LastLine, LogEntry, LogLevel, LogNode, LogOwners } from '../../domain/log.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 
@@ -10,6 +10,8 @@ export interface Logs {
   /** Returns entries oldest first. Like `around`, returns nothing for a sandbox that is unknown or another team's. */
   since(of: LogOwner, request: SinceRequest): Promise<LogEntry[]>
   around(of: LogOwner, request: AroundRequest): Promise<LogEntry[]>
+  /** Omits sandboxes of other teams, without a line, and of nodes that do not answer. */
+  lastLines(teamId: string, sandboxIds: readonly string[]): Promise<LastLine[]>
 }
 
 export interface LogOwner {
@@ -31,13 +33,15 @@ export interface AroundRequest {
 }
 
 const timeoutMs = 10_000
+const lastLinesTimeoutMs = 3_000
 
 export function createLogs(deps: {
   readonly store: Pick<SandboxStore, 'find'>
+  readonly owners: Pick<LogOwners, 'nodesOf'>
   readonly fleet: Pick<Fleet, 'member'>
   readonly clock: Clock
 }): Logs {
-  const { store, fleet, clock } = deps
+  const { store, owners, fleet, clock } = deps
 
   async function read(
     { teamId, sandboxId }: LogOwner,
@@ -66,6 +70,19 @@ export function createLogs(deps: {
         minLevel: level,
         search,
       }),
+    async lastLines(teamId, sandboxIds) {
+      const places = await owners.nodesOf(teamId, sandboxIds)
+      const byNode = Map.groupBy(places, ({ nodeId }) => nodeId)
+      const signal = AbortSignal.timeout(lastLinesTimeoutMs)
+      const lines = await Promise.all(
+        [...byNode].map(async ([nodeId, those]) => {
+          const ids = those.map(({ sandboxId }) => sandboxId)
+          // A node that is out of reach, or of a release without this method, hides no lines of other nodes.
+          return Promise.try(() => fleet.member(nodeId).logs.lastLines(ids, signal)).catch(() => [])
+        }),
+      )
+      return lines.flat()
+    },
   }
 }
 

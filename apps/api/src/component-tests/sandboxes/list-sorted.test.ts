@@ -115,6 +115,21 @@ suite('search and order of the list of sandboxes', () => {
     assert.equal((await list('limit=2')).headers.get('x-total-matches'), String(count))
   })
 
+  test('by state running sandboxes come first, and newer ones before older ones', async () => {
+    clock.advance(1)
+    const newest = await api.create({ timeout: 1_000 })
+    const running = [newest, ...pick(1, 2, 3, 4, 5, 6).toSorted()]
+    for (const limit of [1, 2, 3, 100]) {
+      const found = await allPages(`sort=state&limit=${limit}`)
+      assert.deepEqual(found, [...running, ...pick(0)])
+      assert.deepEqual(await allPages(`sort=state&order=asc&limit=${limit}`), found.toReversed())
+    }
+    const ended = await api.create()
+    assert.equal((await api.call('DELETE', `/sandboxes/${ended}`)).status, 204)
+    const all = await allPages('sort=state&state=running,paused,ended&limit=2')
+    assert.deepEqual(all, [...running, ...pick(0), ended])
+  })
+
   test('bad parameters are refused', async () => {
     const token = (await list('sort=memory&limit=2')).headers.get('x-next-token')
     for (const query of [
@@ -123,6 +138,7 @@ suite('search and order of the list of sandboxes', () => {
       `search=${'a+'.repeat(11)}`,
       'search=%00',
       `sort=cpu&nextToken=${token}`,
+      `sort=state&nextToken=${token}`,
       `nextToken=${token}`,
     ]) {
       assert.equal((await api.call('GET', `/v2/sandboxes?${query}`)).status, 400, query)

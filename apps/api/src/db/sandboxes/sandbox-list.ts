@@ -71,6 +71,9 @@ function rankOf({ sort, sampledUntil }: SortedList, state: SandboxState) {
   if (sort === 'ends') {
     return state === 'ended' ? sql<Rank>`coalesce(ended_at, 0)` : sql<Rank>`coalesce(end_at, 0)`
   }
+  if (sort === 'state') {
+    return sql<Rank>`cast(started_at + ${stateRank(state)} as double precision)`
+  }
   if (sort === 'template') return sql<Rank>`coalesce(alias, template_id)`
   const column = sql.ref(sort === 'cpu' ? 'cpu_used_percent' : 'memory_used_bytes')
   const value: Expression<unknown> = runningStates.has(state)
@@ -79,6 +82,14 @@ function rankOf({ sort, sampledUntil }: SortedList, state: SandboxState) {
         order by sandbox_metrics.at desc limit 1), -1)`
     : sql`-1`
   return sql<Rank>`cast(${value} as double precision)`
+}
+
+/** Start times in milliseconds stay below this until the year 2286, and sums stay exact in a double. */
+const beyondStartTimes = 1e13
+
+function stateRank(state: SandboxState): number {
+  if (runningStates.has(state)) return 2 * beyondStartTimes
+  return state === 'ended' ? 0 : beyondStartTimes
 }
 
 const runningStates: ReadonlySet<SandboxState> = new Set(statesShownAs('running'))

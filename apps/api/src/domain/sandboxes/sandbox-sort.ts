@@ -3,11 +3,11 @@ import { fromToken, invalidToken, toToken } from '../paging.ts'
 import type { Order } from '../paging.ts'
 
 /** Columns by which a list of sandboxes can be sorted. */
-export type SandboxSort = 'started' | 'ends' | 'template' | 'cpu' | 'memory'
+export type SandboxSort = 'started' | 'ends' | 'state' | 'template' | 'cpu' | 'memory'
 
 /** Sort key: rank, then ID (ascending under `desc`, descending under `asc`). */
 export interface SortPosition {
-  /** Unix milliseconds, name of a template, percent of a CPU or bytes, depending on the column. */
+  /** Unix milliseconds, name of a template, percent of a CPU, bytes, or state and start time, depending on the column. */
   readonly rank: number | string
   readonly id: string
 }

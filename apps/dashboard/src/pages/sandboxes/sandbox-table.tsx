@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ListedSandbox } from '@atoll/client/replies'
 import { now } from '../../data/clock.ts'
 import { navigate } from '../../data/location.ts'
+import type { LastLines } from '../../data/last-lines.ts'
 import type { UsageById } from '../../data/sandboxes.ts'
 import {
   formatAge,
@@ -16,7 +17,7 @@ import { templateName } from '../../model/sandbox-filter.ts'
 import type { SandboxFilter, SortColumn, Usage } from '../../model/sandbox-filter.ts'
 import { sandboxPath } from '../../model/route.ts'
 import { rowsInView } from '../../model/virtual-rows.ts'
-import { visibleName } from '../../model/visible-text.ts'
+import { visibleLine, visibleName } from '../../model/visible-text.ts'
 import { State } from '../../parts/controls.tsx'
 import { useKey } from '../../parts/keys.ts'
 import { Spark } from '../../parts/spark.tsx'
@@ -26,6 +27,7 @@ interface TableProps {
   readonly sandboxes: readonly ListedSandbox[]
   readonly total: number
   readonly usage: UsageById
+  readonly lastLines: LastLines
   readonly filter: SandboxFilter
   readonly change: (part: Partial<SandboxFilter>) => void
   readonly chosen: ReadonlySet<string>
@@ -43,7 +45,7 @@ const settledMs = 100
 
 /** Draws only the rows in view: thousands of sandboxes scroll as smoothly as ten. */
 export function SandboxTable(props: TableProps) {
-  const { sandboxes, total, usage, chosen, onChoose, onView } = props
+  const { sandboxes, total, usage, lastLines, chosen, onChoose, onView } = props
   const body = useRef<HTMLDivElement>(null)
   const view = useScrollView(body)
   const [focused, setFocused] = useState(-1)
@@ -89,6 +91,7 @@ export function SandboxTable(props: TableProps) {
                 key={sandbox.sandboxID}
                 sandbox={sandbox}
                 samples={usage[sandbox.sandboxID] ?? noSamples}
+                printed={lastLines[sandbox.sandboxID]?.text ?? ''}
                 isChosen={chosen.has(sandbox.sandboxID)}
                 isFocused={range.first + index === focused}
                 actions={actions}
@@ -165,11 +168,14 @@ function Head({ total, filter, change, isAll, onChoose, onChooseAll }: TableProp
           onChange={() => (isAll ? onChoose(new Set()) : onChooseAll())}
         />
       </span>
-      <span role="columnheader">State</span>
+      {sorter('state', 'State')}
       {sorter('started', 'Sandbox')}
       {sorter('template', 'Template', true)}
       <span role="columnheader" class="wide">
         Metadata
+      </span>
+      <span role="columnheader" class="wide last-line">
+        Last line
       </span>
       {sorter('ends', 'Time left')}
       {sorter('cpu', 'CPU', true)}
@@ -184,6 +190,8 @@ function Head({ total, filter, change, isAll, onChoose, onChooseAll }: TableProp
 interface RowProps {
   readonly sandbox: ListedSandbox
   readonly samples: readonly Usage[]
+  /** Last line that the sandbox printed, if any. */
+  readonly printed: string
   readonly isChosen: boolean
   readonly isFocused: boolean
   readonly actions: RowActions
@@ -200,10 +208,11 @@ const noSamples: readonly Usage[] = []
 /** Draws a row again only when its data changes: while the table scrolls, most rows stay as they are. */
 class SteadyRow extends Component<RowProps> {
   override shouldComponentUpdate(next: RowProps): boolean {
-    const { sandbox, samples, isChosen, isFocused } = this.props
+    const { sandbox, samples, printed, isChosen, isFocused } = this.props
     return (
       next.sandbox !== sandbox ||
       next.samples !== samples ||
+      next.printed !== printed ||
       next.isChosen !== isChosen ||
       next.isFocused !== isFocused
     )
@@ -225,7 +234,7 @@ function useSteady(actions: RowActions): RowActions {
   return steady.current
 }
 
-function Row({ sandbox, samples, isChosen, isFocused, actions }: RowProps) {
+function Row({ sandbox, samples, printed, isChosen, isFocused, actions }: RowProps) {
   const id = sandbox.sandboxID
   const isRunning = sandbox.state === 'running'
   const classes = ['grid-row', isChosen && 'chosen', isFocused && 'focused']
@@ -257,6 +266,7 @@ function Row({ sandbox, samples, isChosen, isFocused, actions }: RowProps) {
         {visibleName(templateName(sandbox), 60)}
       </span>
       <Metadata metadata={sandbox.metadata ?? {}} onMetadata={actions.filterBy} />
+      <LastLine text={printed} />
       <span role="cell" class="number soft">
         {isRunning ? formatDuration(secondsUntil(sandbox.endAt, now.value)) : '–'}
       </span>
@@ -304,6 +314,17 @@ function Metadata({
     </span>
   )
 }
+
+function LastLine({ text }: { readonly text: string }) {
+  const shown = visibleName(visibleLine(text, maxLineChars), maxLineChars)
+  return (
+    <span role="cell" class="wide clip mono last-line isolated" title={shown}>
+      {shown}
+    </span>
+  )
+}
+
+const maxLineChars = 200
 
 function Sparks({ sandbox, samples }: Pick<RowProps, 'sandbox' | 'samples'>) {
   const last = samples.at(-1)

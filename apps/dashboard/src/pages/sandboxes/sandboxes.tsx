@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 import { navigate, query } from '../../data/location.ts'
+import { useLastLines } from '../../data/last-lines.ts'
 import { useSandboxList, useUsage } from '../../data/sandboxes.ts'
 import { currentSession } from '../../data/session.ts'
 import {
@@ -75,6 +76,7 @@ function LiveSandboxes({
   const listQuery = toListQuery(filter)
   const list = useSandboxList(listQuery, wanted.value)
   const usage = useUsage(inView.value)
+  const lastLines = useLastLines(inView.value)
   // The last list stays until the first page of the next one is there.
   const shown = useRef(list.data)
   if (list.data) shown.current = list.data
@@ -101,7 +103,7 @@ function LiveSandboxes({
       ) : (
         <SandboxTable
           key={listQuery}
-          {...{ sandboxes: items, total, usage, filter, change, chosen: ids, isAll }}
+          {...{ sandboxes: items, total, usage, lastLines, filter, change, chosen: ids, isAll }}
           onChoose={(next) => {
             allChosen.value = undefined
             chosen.value = next

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '@atoll/kit/fault'
 import { waitFor } from '@atoll/kit/wait'
+import { lastPrintedOf } from '../../domain/sandboxes/log.ts'
 import type { LogEntry, LogFiles } from '../../domain/sandboxes/log.ts'
 import { createSandboxLogs } from './collect-logs.ts'
 import type { LogPorts } from './collect-logs.ts'
@@ -17,6 +18,7 @@ function setup(ids: readonly string[] = ['i1']) {
   const kept = new Map<string, LogEntry[]>()
   const errors: unknown[] = []
   const asked: string[] = []
+  const readFor: string[] = []
   const addresses = new Map<string, string>()
   const addressOf = (id: string) => addresses.get(id) ?? ''
   const written = new Map<string, LogEntry[]>(ids.map((id) => [id, []]))
@@ -29,6 +31,10 @@ function setup(ids: readonly string[] = ['i1']) {
   }
   const files: LogFiles = {
     lastAt: async (id) => kept.get(id)?.at(-1)?.at ?? 0,
+    lastPrinted: async (id) => {
+      readFor.push(id)
+      return lastPrintedOf(kept.get(id) ?? [])
+    },
     append: (id, entries) => behaviour.append(id, entries),
     read: async ({ sandboxId }) => kept.get(sandboxId) ?? [],
     list: async () =>
@@ -61,6 +67,7 @@ function setup(ids: readonly string[] = ['i1']) {
     kept,
     errors,
     asked,
+    readFor,
     addresses,
     behaviour,
     write: (id: string, ...times: number[]) => written.get(id)?.push(...times.map(entry)),
@@ -255,4 +262,53 @@ test('logs of sandboxes that are here are not removed', async () => {
   advance(8 * 24 * 60 * 60 * 1000)
   await logs.sweep()
   assert.deepEqual([...kept.keys()], ['i1'])
+})
+
+const printed = (at: number, message = `line ${at}`): LogEntry => ({
+  ...entry(at),
+  message,
+  fields: { stream: 'stdout' },
+})
+
+test('the last printed lines come from memory, without a question to a sandbox', async () => {
+  const { logs, kept, behaviour, asked, readFor } = setup(['i1', 'i2', 'quiet'])
+  kept.set('i2', [printed(1), entry(2)])
+  behaviour.fetch = async ({ sandboxId }) => ({
+    entries: sandboxId === 'i1' ? [printed(5), printed(6), entry(7)] : [],
+    more: false,
+  })
+  const ids = ['i1', 'i2', 'quiet', 'elsewhere']
+  assert.deepEqual(await logs.lastPrinted(ids), new Map([['i2', { at: 1, text: 'line 1' }]]))
+  assert.deepEqual([asked, readFor], [[], ['i1', 'i2', 'quiet']])
+  await logs.collect()
+  const [questions, reads] = [asked.length, readFor.length]
+  const lines = new Map([
+    ['i1', { at: 6, text: 'line 6' }],
+    ['i2', { at: 1, text: 'line 1' }],
+  ])
+  assert.deepEqual(await logs.lastPrinted(ids), lines)
+  assert.deepEqual([asked.length, readFor.length], [questions, reads])
+})
+
+test('an ended sandbox has no last line', async () => {
+  const { logs, here, kept } = setup()
+  kept.set('i1', [printed(1)])
+  assert.equal((await logs.lastPrinted(['i1'])).size, 1)
+  here.delete('i1')
+  await logs.ended('i1', 'was killed')
+  assert.equal((await logs.lastPrinted(['i1'])).size, 0)
+})
+
+test('last lines do not wait for a sandbox that does not answer', async () => {
+  const { logs, behaviour, kept, asked } = setup(['i1', 'i2'])
+  kept.set('i1', [printed(1)])
+  kept.set('i2', [printed(2)])
+  const answer = Promise.withResolvers<Awaited<ReturnType<Fetch>>>()
+  behaviour.fetch = () => answer.promise
+  const pass = logs.catchUp('i1')
+  await waitFor('the question', () => asked.length === 1)
+  assert.deepEqual([...(await logs.lastPrinted(['i1', 'i2'])).keys()], ['i2'])
+  answer.resolve({ entries: [], more: false })
+  await pass
+  await waitFor('the line', async () => (await logs.lastPrinted(['i1', 'i2'])).size === 2)
 })

@@ -2,7 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@atoll/kit/fault'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { outdated } from '../../domain/sandboxes/log.ts'
-import type { KeptLog, LogEntry, LogFiles, LogQuery } from '../../domain/sandboxes/log.ts'
+import type {
+  KeptLog,
+  LogEntry,
+  LogFiles,
+  LogQuery,
+  PrintedLine,
+} from '../../domain/sandboxes/log.ts'
+import { createPrintedLines } from './printed-lines.ts'
 
 /**
  * Collects log entries from the envds of sandboxes and keeps them, also after the sandbox has ended. The time of the
@@ -20,6 +27,8 @@ export interface SandboxLogs {
   ended(sandboxId: string, reason: string): Promise<void>
   /** Fetches new entries first when the sandbox runs. */
   read(query: LogQuery): Promise<LogEntry[]>
+  /** Returns the last printed line of each sandbox that is here and has one. Asks no sandbox. */
+  lastPrinted(sandboxIds: readonly string[]): Promise<ReadonlyMap<string, PrintedLine>>
   list(): Promise<KeptLog[]>
   /** Keeps the logs of sandboxes that are still here. */
   remove(sandboxIds: readonly string[]): Promise<void>
@@ -75,6 +84,7 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
   const gate = limitConcurrency(fetchesAtOnce)
   const underway = new Map<string, Promise<void>>()
   const resting = new Map<string, Rest>()
+  const printed = createPrintedLines({ ...ports, inTurn })
 
   /** Returns whether there were new entries. */
   async function fetchAll(source: LogSource): Promise<boolean> {
@@ -84,6 +94,7 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
       if (!isThere(source)) return true
       const { entries, more } = await ports.fetch(source, await files.lastAt(sandboxId))
       await files.append(sandboxId, entries)
+      await printed.refresh(sandboxId)
       if (!more || entries.length === 0) return entries.length > 0 || round > 0
     }
     return true
@@ -157,6 +168,7 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
         ])
       }).catch(ports.onError)
       files.release(sandboxId)
+      printed.release(sandboxId)
       resting.delete(sandboxId)
     },
 
@@ -164,6 +176,8 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
       await catchUp(query.sandboxId)
       return files.read(query)
     },
+
+    lastPrinted: printed.list,
 
     list: () => files.list(),
 

@@ -12,6 +12,22 @@ export interface LogEntry {
   readonly fields: Readonly<Record<string, string>>
 }
 
+/** Last line that a program of the sandbox has printed, cut. */
+export interface PrintedLine {
+  readonly at: number
+  readonly text: string
+}
+
+const maxPrintedChars = 200
+
+/** Returns the newest line that says something. Entries of a program's output have the name of its stream. */
+export function lastPrintedOf(entries: readonly LogEntry[]): PrintedLine | undefined {
+  const found = entries.findLast(
+    ({ fields, message }) => fields['stream'] !== undefined && message.trim() !== '',
+  )
+  return found && { at: found.at, text: found.message.slice(0, maxPrintedChars).toWellFormed() }
+}
+
 export interface LogQuery {
   readonly sandboxId: string
   readonly fromMs?: number | undefined
@@ -35,6 +51,8 @@ export function matchesQuery(entry: LogEntry, { minLevel = 'debug', search }: Lo
 export interface LogFiles {
   /** Time of the newest entry; 0 when there is none. */
   lastAt(sandboxId: string): Promise<number>
+  /** Looks at the newest 500 entries at most. */
+  lastPrinted(sandboxId: string): Promise<PrintedLine | undefined>
   /** Appends entries newer than all stored ones. Drops the oldest entries when the log is full. */
   append(sandboxId: string, entries: readonly LogEntry[]): Promise<void>
   read(query: LogQuery): Promise<LogEntry[]>

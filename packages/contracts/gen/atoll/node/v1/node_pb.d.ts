@@ -1858,6 +1858,70 @@ export declare type KeptLog = Message<"atoll.node.v1.KeptLog"> & {
 export declare const KeptLogSchema: GenMessage<KeptLog>;
 
 /**
+ * @generated from message atoll.node.v1.ListLastLinesRequest
+ */
+export declare type ListLastLinesRequest = Message<"atoll.node.v1.ListLastLinesRequest"> & {
+  /**
+   * At most 100.
+   *
+   * @generated from field: repeated string sandbox_ids = 1;
+   */
+  sandboxIds: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListLastLinesRequest.
+ * Use `create(ListLastLinesRequestSchema)` to create a new message.
+ */
+export declare const ListLastLinesRequestSchema: GenMessage<ListLastLinesRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListLastLinesResponse
+ */
+export declare type ListLastLinesResponse = Message<"atoll.node.v1.ListLastLinesResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.LastLine lines = 1;
+   */
+  lines: LastLine[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListLastLinesResponse.
+ * Use `create(ListLastLinesResponseSchema)` to create a new message.
+ */
+export declare const ListLastLinesResponseSchema: GenMessage<ListLastLinesResponse>;
+
+/**
+ * @generated from message atoll.node.v1.LastLine
+ */
+export declare type LastLine = Message<"atoll.node.v1.LastLine"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Unix milliseconds.
+   *
+   * @generated from field: uint64 at_ms = 2;
+   */
+  atMs: bigint;
+
+  /**
+   * First 200 characters, as the program printed them.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.LastLine.
+ * Use `create(LastLineSchema)` to create a new message.
+ */
+export declare const LastLineSchema: GenMessage<LastLine>;
+
+/**
  * @generated from message atoll.node.v1.DeleteLogsRequest
  */
 export declare type DeleteLogsRequest = Message<"atoll.node.v1.DeleteLogsRequest"> & {
@@ -2791,6 +2855,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListLogsRequestSchema;
     output: typeof ListLogsResponseSchema;
+  },
+  /**
+   * Returns the last line that programs of each sandbox printed. Sandboxes that are not here, or have printed nothing, are
+   * omitted. Reads the node's memory, wakes and asks no sandbox.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ListLastLines
+   */
+  listLastLines: {
+    methodKind: "unary";
+    input: typeof ListLastLinesRequestSchema;
+    output: typeof ListLastLinesResponseSchema;
   },
   /**
    * Deletes the logs of ended sandboxes and skips others. Succeeds if there are none.
