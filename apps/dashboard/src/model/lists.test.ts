@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ListedSandbox, SandboxLogEntry } from '@atoll/client/replies'
 import { findAttention } from './attention.ts'
-import { findCommands } from './command-search.ts'
+import { findCommands, menuEntries } from './command-search.ts'
 import { mergeLog, nextCursor } from './log-lines.ts'
 import { appendSample, sparkPath } from './samples.ts'
-import { formatFilter, parseFilter, toListQuery } from './sandbox-filter.ts'
+import { formatFilter, parseFilter, toListQuery, toSearch } from './sandbox-filter.ts'
 import { rowsInView } from './virtual-rows.ts'
 
 function sandbox(sandboxID: string, more: Partial<ListedSandbox> = {}): ListedSandbox {
@@ -135,4 +135,26 @@ test('commands match all words, and commands that begin with the text come first
     ['Now or never', 'Go to Now', 'iabc'],
   )
   assert.deepEqual(findCommands(commands, 'go x'), [])
+})
+
+test('the menu trusts the server for the text that it searched, and filters older answers', () => {
+  const run = () => {}
+  const commands = [{ label: 'Go to Now', run }]
+  const found = { text: 'no', commands: ['inow1', 'ix', 'iy'].map((label) => ({ label, run })) }
+  const labels = (text: string) => menuEntries(commands, found, text).map(({ label }) => label)
+  assert.deepEqual(labels('no'), ['Go to Now', 'inow1', 'ix', 'iy'])
+  assert.deepEqual(labels('now'), ['Go to Now', 'inow1'])
+  assert.deepEqual(labels('other'), [])
+  const many = {
+    text: '',
+    commands: Array.from({ length: 100 }, (_, at) => ({ label: `i${at}`, run })),
+  }
+  assert.equal(menuEntries(commands, many, '').length, 30)
+})
+
+test('a search is cut to the limits of the API', () => {
+  assert.equal(toSearch('  a   b '), 'a b')
+  assert.equal(toSearch('w '.repeat(20)).split(' ').length, 10)
+  assert.equal(toSearch('x'.repeat(300)).length, 200)
+  assert.equal(toSearch(`${'x'.repeat(199)} y`).length, 199)
 })

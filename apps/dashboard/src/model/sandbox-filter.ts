@@ -51,9 +51,14 @@ export function isFiltered(filter: SandboxFilter): boolean {
   return Boolean(filter.text || filter.state || filter.template || filter.metadata.length > 0)
 }
 
+/** Cuts a search text to the limits of the API. */
+export function toSearch(text: string): string {
+  return text.trim().split(/\s+/).slice(0, maxWords).join(' ').slice(0, maxText).trimEnd()
+}
+
 /** Fields of the filter as the API calls them. */
 export function toApiFilter({ text, state, template, metadata }: SandboxFilter) {
-  const search = text.trim().split(/\s+/).slice(0, maxWords).join(' ').slice(0, maxText)
+  const search = toSearch(text)
   const pairs = metadata.map((pair) => {
     const at = pair.indexOf('=')
     return `${encodeURIComponent(pair.slice(0, at))}=${encodeURIComponent(pair.slice(at + 1))}`

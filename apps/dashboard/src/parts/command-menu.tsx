@@ -2,12 +2,12 @@ import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ListedSandbox } from '@atoll/client/replies'
 import { navigate } from '../data/location.ts'
-import { listAll } from '../data/request.ts'
-import { signOut } from '../data/session.ts'
+import { api } from '../data/request.ts'
+import { session, signOut } from '../data/session.ts'
 import { switchTheme } from '../data/theme.ts'
-import { findCommands } from '../model/command-search.ts'
-import type { Command } from '../model/command-search.ts'
-import { templateName } from '../model/sandbox-filter.ts'
+import { menuEntries } from '../model/command-search.ts'
+import type { Command, FoundSandboxes } from '../model/command-search.ts'
+import { templateName, toSearch } from '../model/sandbox-filter.ts'
 import { sandboxPath } from '../model/route.ts'
 import { visibleName } from '../model/visible-text.ts'
 import { Dialog } from './dialog.tsx'
@@ -52,24 +52,29 @@ const pages: readonly Command[] = [
 function Menu() {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const [sandboxes, setSandboxes] = useState<readonly Command[]>([])
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    dialog.current?.showModal()
-    listAll<ListedSandbox>('/v2/sandboxes?limit=100')
-      .then((all) => setSandboxes(all.map(toCommand)))
-      .catch(showError)
-  }, [])
-  const found = findCommands([...pages, ...sandboxes], text)
+  useEffect(() => dialog.current?.showModal(), [])
+  const sandboxes = useFoundSandboxes(text)
+  const found = menuEntries(pages, sandboxes, text)
   const close = () => (isOpen.value = false)
   const choose = (command: Command | undefined) => {
     if (!command) return
     close()
     command.run()
   }
+  // Enter right after typing an ID waits for the answer.
+  const isWaiting = useRef(false)
+  const enter = () => {
+    isWaiting.current = found.length === 0 && sandboxes.text !== text
+    choose(found[at])
+  }
+  useEffect(() => {
+    if (isWaiting.current) choose(found[0])
+    isWaiting.current = false
+  }, [sandboxes])
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (event.key === 'Enter') choose(found[at])
+    if (event.key === 'Enter') enter()
     else if (step) setAt((at + step + found.length) % Math.max(1, found.length))
     else return
     event.preventDefault()
@@ -78,27 +83,82 @@ function Menu() {
     <dialog ref={dialog} class="palette" aria-label="Commands" onClose={close}>
       <input
         autoFocus
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="found-commands"
+        aria-activedescendant={`found-command-${at}`}
         aria-label="Search commands and sandboxes"
         placeholder="Search commands, sandboxes, templates, metadata"
         value={text}
         onKeyDown={onKeyDown}
         onInput={(event) => {
+          isWaiting.current = false
           setText(event.currentTarget.value)
           setAt(0)
         }}
       />
-      <ul role="listbox" aria-label="Results">
-        {found.map((command, index) => (
-          <li key={command.label} role="option" aria-selected={index === at}>
-            <button type="button" tabIndex={-1} onClick={() => choose(command)}>
-              <span class="clip">{command.label}</span>
-              <span class="faint clip">{command.hint}</span>
-            </button>
-          </li>
-        ))}
-      </ul>
+      <Results found={found} at={at} onChoose={choose} />
     </dialog>
   )
+}
+
+function Results({
+  found,
+  at,
+  onChoose,
+}: {
+  readonly found: readonly Command[]
+  readonly at: number
+  readonly onChoose: (command: Command) => void
+}) {
+  useEffect(() => {
+    document.getElementById(`found-command-${at}`)?.scrollIntoView({ block: 'nearest' })
+  }, [at])
+  return (
+    <ul id="found-commands" role="listbox" aria-label="Results">
+      {found.map((command, index) => (
+        <li
+          key={command.label}
+          id={`found-command-${index}`}
+          role="option"
+          aria-selected={index === at}
+          onClick={() => onChoose(command)}
+        >
+          <span class="clip">{command.label}</span>
+          <span class="soft clip">{command.hint}</span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+const typingMs = 200
+const maxFound = 20
+
+/** Lets the server search, when typing pauses. Without a text it finds the newest sandboxes. */
+function useFoundSandboxes(text: string): FoundSandboxes {
+  const [found, setFound] = useState<FoundSandboxes>({ text: '', commands: [] })
+  useEffect(() => {
+    // The operator's page works without a session of a team.
+    if (!session.value) return undefined
+    const leaving = new AbortController()
+    const find = async () => {
+      const search = toSearch(text)
+      const query = new URLSearchParams({ limit: String(maxFound), ...(search && { search }) })
+      const path = `/v2/sandboxes?${query.toString()}`
+      const sandboxes = await api<ListedSandbox[]>('GET', path, undefined, leaving.signal)
+      setFound({ text, commands: sandboxes.map(toCommand) })
+    }
+    const timer = setTimeout(
+      () => void find().catch((error: unknown) => leaving.signal.aborted || showError(error)),
+      text === '' ? 0 : typingMs,
+    )
+    return () => {
+      clearTimeout(timer)
+      leaving.abort()
+    }
+  }, [text])
+  return found
 }
 
 function toCommand(sandbox: ListedSandbox): Command {
