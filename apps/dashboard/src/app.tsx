@@ -5,6 +5,7 @@ import { route } from './data/location.ts'
 import { session, sessionError, signOut, loadSession } from './data/session.ts'
 import { switchTheme } from './data/theme.ts'
 import { Button } from './parts/controls.tsx'
+import { useCurrentInView } from './parts/current-in-view.ts'
 import { Confirmation } from './parts/dialog.tsx'
 import { Empty, Skeleton } from './parts/status.tsx'
 import { Toasts } from './parts/toasts.tsx'
@@ -115,13 +116,14 @@ const links = [
 
 function Side() {
   const { page } = route.value
+  const nav = useCurrentInView(page)
   return (
     <header class="side">
       <a class="brand" href="/" aria-label="Atoll">
         <img src="/assets/icon.svg" alt="" />
         <span>Atoll</span>
       </a>
-      <nav aria-label="Pages">
+      <nav aria-label="Pages" ref={nav}>
         {links.map(([href, label, pages]) => (
           <a
             key={href}

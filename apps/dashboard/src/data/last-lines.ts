@@ -4,7 +4,7 @@ import { useResource } from './resource.ts'
 
 interface LastLine {
   readonly timestamp: string
-  /** As a program printed it: hostile. */
+  /** Hostile: a program printed it. */
   readonly text: string
 }
 

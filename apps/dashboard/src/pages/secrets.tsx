@@ -75,10 +75,14 @@ function SecretTable({
           {secrets.map((secret) => (
             <tr key={secret.secretID}>
               <td class="mono isolated">{visibleName(secret.name)}</td>
-              <td class="number">{secret.currentVersion}</td>
-              <td class="soft">{formatAge(secret.updatedAt, now.value)}</td>
+              <td data-label="Version" class="number">
+                {secret.currentVersion}
+              </td>
+              <td data-label="Changed" class="soft">
+                {formatAge(secret.updatedAt, now.value)}
+              </td>
               <td class="end">
-                <div class="row tight" style={{ justifyContent: 'flex-end', flexWrap: 'nowrap' }}>
+                <div class="row tight">
                   <Button isSmall action={() => onEdit(secret)}>
                     New value
                   </Button>

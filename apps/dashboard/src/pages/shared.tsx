@@ -51,9 +51,11 @@ function SharedView({ token }: { readonly token: string }) {
   const { data, error } = sandbox
   if (error instanceof RequestError && error.status === 401) {
     return (
-      <main class="page shared">
-        <h1>This link does not work any more</h1>
-        <p class="soft">{error.message}</p>
+      <main class="sign-in">
+        <div class="stack" style={{ textAlign: 'center' }}>
+          <h1>This link does not work any more</h1>
+          <p class="soft">{error.message}</p>
+        </div>
       </main>
     )
   }

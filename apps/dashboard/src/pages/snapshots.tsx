@@ -62,9 +62,11 @@ function SnapshotTable({
               <td class="mono isolated">
                 {visibleName(snapshotID, 80)} <CopyButton text={snapshotID} />
               </td>
-              <td class="isolated">{visibleName(names.join(', '), 120)}</td>
+              <td data-label="Names" class="isolated">
+                {visibleName(names.join(', '), 120)}
+              </td>
               <td class="end">
-                <div class="row tight" style={{ justifyContent: 'flex-end', flexWrap: 'nowrap' }}>
+                <div class="row tight">
                   <a
                     class="button small"
                     href={`/sandboxes?new=1&from=${encodeURIComponent(snapshotID)}`}

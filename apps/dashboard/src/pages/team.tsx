@@ -125,27 +125,50 @@ function KeyTable({
         </thead>
         <tbody>
           {keys.map((key) => (
-            <tr key={key.id}>
-              <td class="isolated">
-                {visibleName(key.name, 80)}
-                {key.id === ownId && <span class="faint"> · this session</span>}
-              </td>
-              <td class="mono">
-                {key.mask.prefix}
-                {key.mask.maskedValuePrefix}…{key.mask.maskedValueSuffix}
-              </td>
-              <td class="soft">{formatAge(key.createdAt, now.value)}</td>
-              <td class="soft">{formatAge(key.lastUsed, now.value)}</td>
-              <td class="end">
-                <Button isSmall kind="danger" action={() => remove(key)}>
-                  Delete
-                </Button>
-              </td>
-            </tr>
+            <KeyRow
+              key={key.id}
+              apiKey={key}
+              isOwn={key.id === ownId}
+              onRemove={() => remove(key)}
+            />
           ))}
         </tbody>
       </table>
     </div>
+  )
+}
+
+function KeyRow({
+  apiKey,
+  isOwn,
+  onRemove,
+}: {
+  readonly apiKey: ApiKey
+  readonly isOwn: boolean
+  readonly onRemove: () => void
+}) {
+  return (
+    <tr>
+      <td class="isolated">
+        {visibleName(apiKey.name, 80)}
+        {isOwn && <span class="faint"> · this session</span>}
+      </td>
+      <td data-label="Key" class="mono">
+        {apiKey.mask.prefix}
+        {apiKey.mask.maskedValuePrefix}…{apiKey.mask.maskedValueSuffix}
+      </td>
+      <td data-label="Created" class="soft">
+        {formatAge(apiKey.createdAt, now.value)}
+      </td>
+      <td data-label="Last used" class="soft">
+        {formatAge(apiKey.lastUsed, now.value)}
+      </td>
+      <td class="end">
+        <Button isSmall kind="danger" action={onRemove}>
+          Delete
+        </Button>
+      </td>
+    </tr>
   )
 }
 

@@ -85,7 +85,8 @@ function optionsOf(
     height: heightPx,
     legend: { show: false },
     cursor: { y: false },
-    padding: [8, 18, 4, 0],
+    // Half of a time with seconds fits beside the last tick.
+    padding: [8, 30, 4, 0],
     scales: {
       x: {
         range: (_plot, min, max) =>

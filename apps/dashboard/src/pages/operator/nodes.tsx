@@ -63,16 +63,16 @@ function NodeRow({ node }: { readonly node: ListedNode }) {
         <span class="mono isolated">{visibleName(id, 60)}</span>
         <div class="faint">{visibleName(node.version, 30)}</div>
       </td>
-      <td>
+      <td data-label="Status">
         <span class={`state ${colorOf[status] ?? ''}`}>{status}</span>
       </td>
-      <td class="number">
+      <td data-label="Sandboxes" class="number">
         {node.sandboxCount} running
         <div class="faint">
           {node.sandboxStartingCount} starting, {node.sandboxPausedCount} paused
         </div>
       </td>
-      <td class="number">
+      <td data-label="Warm pools" class="number">
         {pools.map(({ templateID, ready, target }) => (
           <div key={templateID} style={{ whiteSpace: 'nowrap' }}>
             <span class="isolated">{visibleName(templateID, 30)}</span> {ready} of {target}
@@ -81,7 +81,7 @@ function NodeRow({ node }: { readonly node: ListedNode }) {
         {pools.length === 0 && '–'}
       </td>
       <MachineCells metrics={metrics} />
-      <td class="number" title="Since the server started">
+      <td data-label="Creates" class="number" title="Since the server started">
         {createSuccesses} succeeded
         <div class={createFails > 0 ? 'bad' : 'faint'}>{createFails} failed</div>
       </td>
@@ -104,20 +104,20 @@ function MachineCells({ metrics }: Pick<ListedNode, 'metrics'>) {
   const disk = metrics.disks[0]
   return (
     <>
-      <td class="number">
+      <td data-label="CPU" class="number">
         {metrics.cpuPercent} %
         <div class="faint">
           {metrics.allocatedCPU} allocated of {metrics.cpuCount}
         </div>
       </td>
-      <td class="number">
+      <td data-label="Memory" class="number">
         {formatBytes(metrics.memoryUsedBytes)}
         <div class="faint">
           {formatBytes(metrics.allocatedMemoryBytes)} allocated of{' '}
           {formatBytes(metrics.memoryTotalBytes)}
         </div>
       </td>
-      <td class="number">
+      <td data-label="Disk" class="number">
         {disk ? formatBytes(disk.usedBytes) : '–'}
         {disk && <div class="faint">of {formatBytes(disk.totalBytes)}</div>}
       </td>

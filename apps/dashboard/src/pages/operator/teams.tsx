@@ -57,17 +57,21 @@ function TeamRow({ team, running }: { readonly team: AdminTeam; readonly running
         <span class="isolated">{visibleName(name, 60)}</span>
         <div class="faint mono">{visibleName(team.slug, 60)}</div>
       </td>
-      <td class="number">
+      <td data-label="Running" class="number">
         {running}
         <span class="faint"> / {limits.concurrentSandboxes}</span>
       </td>
-      <td class="number">{formatDuration(limits.maxSandboxSeconds)}</td>
-      <td class="number">
+      <td data-label="Longest run" class="number">
+        {formatDuration(limits.maxSandboxSeconds)}
+      </td>
+      <td data-label="Size" class="number">
         {limits.maxCpuCount} CPU, {formatBytes(limits.maxMemoryMB * 2 ** 20)}
         <div class="faint">{formatBytes(limits.maxDiskSizeMB * 2 ** 20)} disk</div>
       </td>
-      <td class="number">{formatBytes(limits.keptDiskMB * 2 ** 20)}</td>
-      <td>
+      <td data-label="Kept on disk" class="number">
+        {formatBytes(limits.keptDiskMB * 2 ** 20)}
+      </td>
+      <td data-label="Access">
         {block ? (
           <span class="state error" title={visibleName(block.reason, 500)}>
             {block.level}
@@ -99,7 +103,7 @@ function TeamActions({ team, running }: { readonly team: AdminTeam; readonly run
       },
     })
   return (
-    <div class="row tight" style={{ flexWrap: 'nowrap', justifyContent: 'flex-end' }}>
+    <div class="row tight">
       <Button isSmall action={() => setOpen('limits')}>
         Limits
       </Button>

@@ -92,11 +92,17 @@ function Row({
           {sandboxId}
         </a>
       </td>
-      <td title={startedAt}>{formatAge(startedAt, now.value)}</td>
-      <td class="number">{isOpen ? 'recording' : formatDuration(seconds)}</td>
-      <td class="number">{formatBytes(sizeBytes)}</td>
+      <td data-label="Started" title={startedAt}>
+        {formatAge(startedAt, now.value)}
+      </td>
+      <td data-label="Length" class="number">
+        {isOpen ? 'recording' : formatDuration(seconds)}
+      </td>
+      <td data-label="Size" class="number">
+        {formatBytes(sizeBytes)}
+      </td>
       <td class="end">
-        <div class="row tight" style={{ justifyContent: 'flex-end', flexWrap: 'nowrap' }}>
+        <div class="row tight">
           <a class="button small" href={recordingPath(id)}>
             Replay
           </a>

@@ -81,14 +81,18 @@ function Row({
         <span class="mono isolated">{visibleName(name ?? address ?? '', 120)}</span>{' '}
         <span class="soft">{protocol === 'dns' ? 'DNS' : `${protocol} ${port}`}</span>
       </td>
-      <td class={verdict === 'denied' ? 'denied' : ''}>{verdict}</td>
-      <td class="number">{count}</td>
-      <td class="number">
+      <td data-label="Verdict" class={verdict === 'denied' ? 'denied' : ''}>
+        {verdict}
+      </td>
+      <td data-label="Count" class="number">
+        {count}
+      </td>
+      <td data-label="Bytes" class="number">
         {sentBytes === undefined
           ? '–'
           : `${formatBytes(sentBytes)} out, ${formatBytes(receivedBytes)} in`}
       </td>
-      <td class="number">
+      <td data-label="Last" class="number">
         {formatDuration(Math.max(0, (now.value - Date.parse(lastAt)) / 1000))} ago
       </td>
       <td class="end">

@@ -56,38 +56,56 @@ function ProcessTable({
         </thead>
         <tbody>
           {processes.map((process) => (
-            <tr key={process.pid}>
-              <td class="number">{process.pid}</td>
-              <td class="mono isolated command">{visibleName(commandOf(process), 200)}</td>
-              <td class="mono isolated soft">{visibleName(process.config?.cwd ?? '', 80)}</td>
-              <td>
-                {process.tag && <span class="tag isolated">{visibleName(process.tag, 40)}</span>}
-              </td>
-              <td class="end">
-                <div class="row tight" style={{ justifyContent: 'flex-end', flexWrap: 'nowrap' }}>
-                  <Button isSmall action={() => onSignal(process.pid, 'SIGNAL_SIGTERM')}>
-                    Terminate
-                  </Button>
-                  <Button
-                    isSmall
-                    kind="danger"
-                    action={() =>
-                      confirmFirst({
-                        title: `Kill process ${process.pid}?`,
-                        text: visibleName(commandOf(process)),
-                        submit: 'Kill',
-                        action: () => onSignal(process.pid, 'SIGNAL_SIGKILL'),
-                      })
-                    }
-                  >
-                    Kill
-                  </Button>
-                </div>
-              </td>
-            </tr>
+            <Row key={process.pid} process={process} onSignal={onSignal} />
           ))}
         </tbody>
       </table>
     </div>
+  )
+}
+
+function Row({
+  process,
+  onSignal,
+}: {
+  readonly process: ProcessInfo
+  readonly onSignal: (pid: number, name: string) => Promise<void>
+}) {
+  return (
+    <tr>
+      <td data-label="PID" class="number">
+        {process.pid}
+      </td>
+      <td data-label="Command" class="mono isolated command">
+        {visibleName(commandOf(process), 200)}
+      </td>
+      <td data-label="Folder" class="mono isolated soft">
+        {visibleName(process.config?.cwd ?? '', 80)}
+      </td>
+      <td data-label="Tag">
+        {process.tag && <span class="tag isolated">{visibleName(process.tag, 40)}</span>}
+      </td>
+      <td class="end">
+        <div class="row tight">
+          <Button isSmall action={() => onSignal(process.pid, 'SIGNAL_SIGTERM')}>
+            Terminate
+          </Button>
+          <Button
+            isSmall
+            kind="danger"
+            action={() =>
+              confirmFirst({
+                title: `Kill process ${process.pid}?`,
+                text: visibleName(commandOf(process)),
+                submit: 'Kill',
+                action: () => onSignal(process.pid, 'SIGNAL_SIGKILL'),
+              })
+            }
+          >
+            Kill
+          </Button>
+        </div>
+      </td>
+    </tr>
   )
 }

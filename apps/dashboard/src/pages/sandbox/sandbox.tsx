@@ -8,6 +8,7 @@ import type { SandboxTab } from '../../model/route.ts'
 import { templateName } from '../../model/sandbox-filter.ts'
 import { visibleName } from '../../model/visible-text.ts'
 import { CopyButton, State } from '../../parts/controls.tsx'
+import { useCurrentInView } from '../../parts/current-in-view.ts'
 import { lazy } from '../../parts/lazy.tsx'
 import { ErrorNote, Skeleton } from '../../parts/status.tsx'
 import { SandboxActions } from './actions.tsx'
@@ -67,19 +68,26 @@ export function SandboxPage({ id, tab }: { readonly id: string; readonly tab: Sa
         <SandboxActions sandbox={data} />
       </div>
       <ErrorNote resource={sandbox} />
-      <nav class="tabs" aria-label="Parts of the sandbox">
-        {sandboxTabs.map((name) => (
-          <a
-            key={name}
-            href={sandboxPath(id, name)}
-            {...(name === tab && { 'aria-current': 'page' as const })}
-          >
-            {name.charAt(0).toUpperCase() + name.slice(1)}
-          </a>
-        ))}
-      </nav>
+      <Tabs id={id} tab={tab} />
       <Tab sandbox={data} tab={tab} />
     </div>
+  )
+}
+
+function Tabs({ id, tab }: { readonly id: string; readonly tab: SandboxTab }) {
+  const tabs = useCurrentInView(tab)
+  return (
+    <nav class="tabs" aria-label="Parts of the sandbox" ref={tabs}>
+      {sandboxTabs.map((name) => (
+        <a
+          key={name}
+          href={sandboxPath(id, name)}
+          {...(name === tab && { 'aria-current': 'page' as const })}
+        >
+          {name.charAt(0).toUpperCase() + name.slice(1)}
+        </a>
+      ))}
+    </nav>
   )
 }
 

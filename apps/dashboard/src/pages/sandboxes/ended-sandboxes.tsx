@@ -79,10 +79,18 @@ function Row({ sandbox }: { readonly sandbox: ListedSandbox }) {
           {sandboxID}
         </a>
       </td>
-      <td class="isolated">{visibleName(endReason, 200)}</td>
-      <td class="soft">{formatAge(endedAt, now.value)}</td>
-      <td class="number soft">{formatDuration(seconds)}</td>
-      <td class="isolated">{visibleName(templateName(sandbox), 60)}</td>
+      <td data-label="Why it ended" class="isolated">
+        {visibleName(endReason, 200)}
+      </td>
+      <td data-label="Ended" class="soft">
+        {formatAge(endedAt, now.value)}
+      </td>
+      <td data-label="Ran for" class="number soft">
+        {formatDuration(seconds)}
+      </td>
+      <td data-label="Template" class="isolated">
+        {visibleName(templateName(sandbox), 60)}
+      </td>
     </tr>
   )
 }

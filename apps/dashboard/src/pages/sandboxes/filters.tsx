@@ -73,9 +73,8 @@ function Search({
   return (
     <input
       id="search"
-      class="input auto grow"
+      class="input auto grow search"
       type="search"
-      style={{ maxWidth: '420px', minWidth: '160px' }}
       aria-label="Search"
       placeholder="Search ID, template, metadata  ( / )"
       maxLength={200}

@@ -20,6 +20,7 @@ import { rowsInView } from '../../model/virtual-rows.ts'
 import { visibleLine, visibleName } from '../../model/visible-text.ts'
 import { State } from '../../parts/controls.tsx'
 import { useKey } from '../../parts/keys.ts'
+import { useIsNarrow } from '../../parts/narrow.ts'
 import { Spark } from '../../parts/spark.tsx'
 
 interface TableProps {
@@ -39,7 +40,9 @@ interface TableProps {
   readonly onView: (ids: readonly string[], last: number) => void
 }
 
-const rowPx = 36
+const wideRowPx = 36
+/** A row on a phone has two lines. */
+const narrowRowPx = 56
 /** Rows and usage are asked for when scrolling pauses. */
 const settledMs = 100
 
@@ -49,7 +52,7 @@ export function SandboxTable(props: TableProps) {
   const body = useRef<HTMLDivElement>(null)
   const view = useScrollView(body)
   const [focused, setFocused] = useState(-1)
-  const range = rowsInView({ count: total, rowPx, ...view })
+  const range = rowsInView({ count: total, ...view })
   const rows = sandboxes.slice(range.first, range.last)
   const inView = rows.map(({ sandboxID }) => sandboxID)
   useEffect(() => {
@@ -59,10 +62,10 @@ export function SandboxTable(props: TableProps) {
   const move = (step: number) => {
     const next = Math.max(0, Math.min(sandboxes.length - 1, focused + step))
     setFocused(next)
-    const top = next * rowPx
+    const top = next * view.rowPx
+    const below = top + view.rowPx
     if (top < view.scrollPx) body.current?.scrollTo(0, top)
-    if (top + rowPx > view.scrollPx + view.heightPx)
-      body.current?.scrollTo(0, top + rowPx - view.heightPx)
+    if (below > view.scrollPx + view.heightPx) body.current?.scrollTo(0, below - view.heightPx)
   }
   const toggle = (id: string | undefined) => {
     if (id !== undefined) onChoose(new Set(chosen).symmetricDifference(new Set([id])))
@@ -133,17 +136,17 @@ function useScrollView(body: RefObject<HTMLElement>) {
       element.removeEventListener('scroll', read)
     }
   }, [])
-  return view
+  return { ...view, rowPx: useIsNarrow() ? narrowRowPx : wideRowPx }
 }
 
 function Head({ total, filter, change, isAll, onChoose, onChooseAll }: TableProps) {
-  const sorter = (column: SortColumn, label: string, wide = false) => {
+  const sorter = (column: SortColumn, label: string, place = '') => {
     const isCurrent = filter.sort === column
     const arrow = isCurrent ? (filter.isDescending ? ' ↓' : ' ↑') : ''
     return (
       <span
         role="columnheader"
-        class={wide ? 'wide' : ''}
+        class={place}
         {...(isCurrent && {
           'aria-sort': filter.isDescending ? ('descending' as const) : ('ascending' as const),
         })}
@@ -170,16 +173,16 @@ function Head({ total, filter, change, isAll, onChoose, onChooseAll }: TableProp
       </span>
       {sorter('state', 'State')}
       {sorter('started', 'Sandbox')}
-      {sorter('template', 'Template', true)}
+      {sorter('template', 'Template', 'wide')}
       <span role="columnheader" class="wide">
         Metadata
       </span>
       <span role="columnheader" class="wide last-line">
         Last line
       </span>
-      {sorter('ends', 'Time left')}
-      {sorter('cpu', 'CPU', true)}
-      {sorter('memory', 'Memory', true)}
+      {sorter('ends', 'Time left', 'time')}
+      {sorter('cpu', 'CPU', 'wide')}
+      {sorter('memory', 'Memory', 'wide')}
       <span role="columnheader" title={`${formatCount(total)} match`}>
         {formatCount(total)}
       </span>
@@ -267,7 +270,7 @@ function Row({ sandbox, samples, printed, isChosen, isFocused, actions }: RowPro
       </span>
       <Metadata metadata={sandbox.metadata ?? {}} onMetadata={actions.filterBy} />
       <LastLine text={printed} />
-      <span role="cell" class="number soft">
+      <span role="cell" class="number soft time">
         {isRunning ? formatDuration(secondsUntil(sandbox.endAt, now.value)) : '–'}
       </span>
       <Sparks sandbox={sandbox} samples={samples} />

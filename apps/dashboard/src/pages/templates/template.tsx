@@ -33,6 +33,7 @@ export function TemplatePage({
   const { data } = template
   const shown = buildId ?? data?.builds[0]?.buildID
   const name = data ? nameOf(data) : id
+  const isUsable = data?.builds.some(({ status }) => status === 'ready') === true
   const remove = () =>
     confirmFirst({
       title: `Delete the template ${visibleName(name, 60)}?`,
@@ -51,9 +52,11 @@ export function TemplatePage({
           <CopyButton text={name} />
         </div>
         <div class="row tight">
-          <a class="button main" href={`/sandboxes?new=1&from=${encodeURIComponent(name)}`}>
-            Create sandbox
-          </a>
+          {isUsable && (
+            <a class="button main" href={`/sandboxes?new=1&from=${encodeURIComponent(name)}`}>
+              Create sandbox
+            </a>
+          )}
           <Button action={() => setBuilding(true)}>Build again</Button>
           <Button kind="danger" action={remove}>
             Delete
@@ -97,13 +100,15 @@ function Builds({
               <td class="mono">
                 <a href={templatePath(template.templateID, build.buildID)}>{build.buildID}</a>
               </td>
-              <td>
+              <td data-label="Status">
                 <State state={build.status} />
               </td>
-              <td class="soft number">
+              <td data-label="Size" class="soft number">
                 {build.cpuCount} CPU · {build.memoryMB} MiB
               </td>
-              <td class="soft">{formatAge(build.createdAt, now.value)}</td>
+              <td data-label="Started" class="soft">
+                {formatAge(build.createdAt, now.value)}
+              </td>
             </tr>
           ))}
         </tbody>

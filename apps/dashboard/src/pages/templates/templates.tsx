@@ -75,17 +75,23 @@ function TemplateTable({ templates }: { readonly templates: readonly Template[] 
                 </a>
                 {template.public && <span class="faint"> · public</span>}
               </td>
-              <td>
+              <td data-label="Last build">
                 <State state={template.buildStatus} />
               </td>
-              <td class="soft number">
+              <td data-label="Size" class="soft number">
                 {template.cpuCount > 0
                   ? `${template.cpuCount} CPU · ${template.memoryMB} MiB · ${template.diskSizeMB} MiB disk`
                   : '–'}
               </td>
-              <td class="number">{template.spawnCount}</td>
-              <td class="soft">{formatAge(template.lastSpawnedAt, now.value)}</td>
-              <td class="soft">{formatAge(template.updatedAt, now.value)}</td>
+              <td data-label="Uses" class="number">
+                {template.spawnCount}
+              </td>
+              <td data-label="Last used" class="soft">
+                {formatAge(template.lastSpawnedAt, now.value)}
+              </td>
+              <td data-label="Changed" class="soft">
+                {formatAge(template.updatedAt, now.value)}
+              </td>
               <td class="end">
                 {template.cpuCount > 0 && (
                   <a

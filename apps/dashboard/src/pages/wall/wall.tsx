@@ -28,7 +28,9 @@ function NewestWall({ view }: { readonly view: WallView }) {
   if (newest.data && ids.length > 0) return <Wall view={view} ids={ids} />
   return (
     <div class="page">
-      <h1>Wall</h1>
+      <div class="page-head">
+        <h1>Wall</h1>
+      </div>
       <ErrorNote resource={newest} />
       {newest.data ? (
         <Empty title="No sandbox is running">
