@@ -87,7 +87,7 @@ suite('the live connection of the dashboard', () => {
     await takeScreenshots(page, 'connection-lost')
     await installation.start()
     await page.getByText('The connection to the server is lost').waitFor({ state: 'detached' })
-    await screen.shows(/Connected to process \d+ again/)
+    await screen.shows(/Connected to process \d+ again\.\s*\n[^\n]*\$ /)
     await screen.answers('echo $KEPT-$((3 + 4))', /still-here-7/)
     assert.equal(await page.locator('.terminal-tab').count(), 1)
   })

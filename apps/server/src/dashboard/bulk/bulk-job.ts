@@ -77,9 +77,11 @@ export function createBulkJob(action: BulkAction, matches: Matches, target: Bulk
       const id = ids[next]
       if (id === undefined) return
       next += 1
-      const failure = await act(action, id, target, stopping).catch(String)
-      if (failure === undefined) succeeded += 1
-      else fail(id, failure)
+      const outcome = await act(action, id, target, stopping).catch((error) => ({
+        reason: String(error),
+      }))
+      if (outcome === 'done') succeeded += 1
+      else if (outcome !== 'untouched') fail(id, outcome.reason)
     }
   }
   const run = async () => {
@@ -105,19 +107,19 @@ export function createBulkJob(action: BulkAction, matches: Matches, target: Bulk
   }
 }
 
-/** Returns why the action failed, or undefined. Waits when the API says that there were too many requests. */
+type Outcome = 'done' | 'untouched' | { readonly reason: string }
+
+/** Waits when the API says that there were too many requests. Begins nothing once the action was stopped. */
 async function act(
   action: BulkAction,
   id: string,
   target: BulkTarget,
   stopping: AbortController,
-): Promise<string | undefined> {
+): Promise<Outcome> {
   for (let attempt = 1; ; attempt += 1) {
     const apiKey = target.findKey()
-    if (apiKey === undefined) {
-      stopping.abort()
-      return 'The session has ended.'
-    }
+    if (apiKey === undefined) stopping.abort()
+    if (apiKey === undefined || stopping.signal.aborted) return 'untouched'
     const answer = await changePlatform({
       platform: target.platform,
       apiKey,
@@ -126,10 +128,10 @@ async function act(
     const { status } = answer
     if (status === 401) stopping.abort()
     // A sandbox that has ended meanwhile is what a kill is for.
-    if (status < 300 || (action === 'kill' && status === 404)) return undefined
+    if (status < 300 || (action === 'kill' && status === 404)) return 'done'
     const seconds = Number(answer.headers['retry-after'])
-    if (status !== 429 || !(seconds > 0) || attempt === maxAttempts || stopping.signal.aborted) {
-      return messageOf(answer)
+    if (status !== 429 || !(seconds > 0) || attempt === maxAttempts) {
+      return { reason: messageOf(answer) }
     }
     const waitMs = Math.min(seconds, longestWaitSeconds) * 1_000
     await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => {})

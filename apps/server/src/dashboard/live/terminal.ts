@@ -2,6 +2,7 @@
  * Connects a page to a terminal in a sandbox. The process outlives the channel: a page that reconnects sends the process
  * ID. A terminal neither resumes a paused sandbox nor extends its timeout.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createSandboxClient } from '@atoll/client/sandbox'
 import type { ProcessClient } from '@atoll/client/sandbox'
 import { faultFromConnect } from '@atoll/client/connect-fault'
@@ -49,7 +50,10 @@ export function openTerminal(
 ): Channel {
   const window = createOutputWindow(port.signal)
   const recorder = createTerminalRecorder(port, { ...target, sandboxId: request.sandboxId })
+  const drawn = Promise.withResolvers<void>()
+  port.signal.addEventListener('abort', () => drawn.resolve(), { once: true })
   const output = createTerminalOutput(window, (bytes) => {
+    drawn.resolve()
     port.sendBytes(bytes)
     recorder.write(bytes)
   })
@@ -58,8 +62,12 @@ export function openTerminal(
   const fail = (thrown: unknown) => port.end({ error: toChannelError(toFault(thrown)) })
   const onStarted = async (client: ProcessClient, pid: number) => {
     process = { client, pid, input: createInput(client, pid, port, fail) }
-    if (request.pid || size !== request.size) await resize(client, pid, size)
+    if (!request.pid && size !== request.size) await resize(client, pid, size)
     port.send({ started: { pid } })
+    if (request.pid) {
+      // Fails if the process has ended, which the stream reports.
+      redraw({ client, pid, size: () => size, drawn: drawn.promise }).catch(() => {})
+    }
     if (request.recording !== undefined) recorder.start(size, request.recording)
   }
   run({ request, port, target, output, onStarted }).catch((thrown: unknown) => {
@@ -142,6 +150,32 @@ function toFault(thrown: unknown): Fault {
 function startRequest(size: TerminalSize) {
   const envs = { TERM: 'xterm-256color', LANG: 'C.UTF-8', COLORTERM: 'truecolor' }
   return { process: { cmd: '/bin/bash', args: ['-i', '-l'], envs }, pty: { size }, tag }
+}
+
+/** A program that prints nothing for so long, such as `sleep`, has nothing to draw. */
+const longestRedrawMs = 5_000
+
+/**
+ * Makes the program draw its prompt or screen again: an earlier page has drawn it, not this one. Programs draw when the
+ * size changes. A shell that sees both changes at once sees none, so the second one waits for output.
+ */
+async function redraw({
+  client,
+  pid,
+  size,
+  drawn,
+}: {
+  readonly client: ProcessClient
+  readonly pid: number
+  /** Size of the page, which may change meanwhile. */
+  size(): TerminalSize
+  /** Resolves at the next output, and when the page goes. */
+  readonly drawn: Promise<void>
+}): Promise<void> {
+  const { cols, rows } = size()
+  await resize(client, pid, { cols, rows: rows > 1 ? rows - 1 : rows + 1 })
+  await Promise.race([drawn, sleep(longestRedrawMs, undefined, { ref: false })])
+  await resize(client, pid, size())
 }
 
 async function resize(client: ProcessClient, pid: number, size: TerminalSize) {

@@ -111,9 +111,8 @@ function openScreen(
     size: () => ({ cols: terminal.cols, rows: terminal.rows }),
     onRecordingStopped: (reason) => showError(new Error(reason)),
     onAttached: (running) =>
-      terminal.write(
-        `\r\n\u001b[2mConnected to process ${running} again. Press Enter for a prompt.\u001b[0m\r\n`,
-      ),
+      // The server makes the program draw its prompt or screen again below this line.
+      terminal.write(`\r\n\u001b[2mConnected to process ${running} again.\u001b[0m\r\n`),
   })
   terminal.onData((text) => connection.input(text))
   terminal.onBinary((binary) => connection.inputBytes(binary))
