@@ -47,11 +47,17 @@ await serveControl(path, (request) => {
       break
     case 'count':
     case 'decisions':
+    case 'denied':
       break
   }
   const answer = { build, pid: process.pid, port, namePort: dnsPort, counts }
-  if (request.kind !== 'decisions') return answer
-  return { ...answer, decisions: sandboxes.decisions(request.address) }
+  if (request.kind === 'decisions') {
+    return { ...answer, decisions: sandboxes.decisions(request.address) }
+  }
+  if (request.kind === 'denied') {
+    return { ...answer, denied: sandboxes.deniedSince(request.sinceMs) }
+  }
+  return answer
 })
 dropPrivileges()
 process.stdout.write('ready\n')

@@ -9,7 +9,7 @@ import type { Transport } from '@connectrpc/connect'
 import manifest from '../package.json' with { type: 'json' }
 import { sampleSandboxes } from './app/health/usage-samples.ts'
 import { createSandboxEvents } from './app/lifecycle/events.ts'
-import { createListConnections } from './app/connections/connections.ts'
+import { createListConnections, createListDenied } from './app/connections/connections.ts'
 import type { SandboxEvents } from './app/lifecycle/events.ts'
 import type { Reclaimed } from './app/lifecycle/reclaim.ts'
 import type { Sandboxes } from './app/lifecycle/sandboxes.ts'
@@ -98,7 +98,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       snapshots: host.snapshots,
       ...{ pools, builds, installs, files, logs, events },
       changes: openChanges(host, files, sandboxes),
-      listConnections: openConnections(host, sandboxes),
+      ...openConnections(host, sandboxes),
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
       facts: { ...identity, ...(await describeNode(runtime, envd)) },
       measure: createMeasure(installation.dataDir),
@@ -151,7 +151,7 @@ async function resealRecords({ records, snapshots }: Host): Promise<RecordReseal
 }
 
 function openConnections({ firewall }: Host, sandboxes: Pick<Sandboxes, 'running'>) {
-  return createListConnections({
+  const listConnections = createListConnections({
     sandboxes,
     connections: firewall.connections,
     ageMs({ record }) {
@@ -160,6 +160,8 @@ function openConnections({ firewall }: Host, sandboxes: Pick<Sandboxes, 'running
     },
     nowMs: Date.now,
   })
+  const listDenied = createListDenied({ sandboxes, deniedSince: firewall.deniedSince })
+  return { listConnections, listDenied }
 }
 
 function createLoggedEvents(log: Logger): SandboxEvents {

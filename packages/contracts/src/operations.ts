@@ -44,7 +44,7 @@ import {
 import { getSandboxTimeline } from './sandboxes/timeline.ts'
 import { getSandboxLineage } from './sandboxes/lineage.ts'
 import { listFileChanges, readFileChange } from './sandboxes/changes.ts'
-import { listSandboxConnections } from './network/connections.ts'
+import { listDeniedSandboxes, listSandboxConnections } from './network/connections.ts'
 import { updateSandboxNetwork } from './network/update.ts'
 import { getDocs, getHealth, getOpenApi } from './service.ts'
 import { createSecret, deleteSecret, getSecret, listSecrets, updateSecret } from './secrets.ts'
@@ -90,6 +90,7 @@ export const operations: readonly Operation[] = [
   listFileChanges,
   readFileChange,
   listSandboxConnections,
+  listDeniedSandboxes,
   getSandboxLineage,
   getSandboxTimeline,
   getTeamMetrics,

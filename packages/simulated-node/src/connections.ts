@@ -1,8 +1,9 @@
+import { Verdict } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { NodeState } from './sandbox.ts'
 
-type Methods = Pick<ServiceImpl<typeof NodeService>, 'listConnections'>
+type Methods = Pick<ServiceImpl<typeof NodeService>, 'listConnections' | 'listDenied'>
 type Listed = Awaited<ReturnType<Methods['listConnections']>>['connections']
 
 /** Outgoing connections of simulated sandboxes. */
@@ -21,6 +22,18 @@ export function simulateConnections({
       listConnections({ sandboxId }) {
         failures.throwIfDown()
         return { connections: (running.has(sandboxId) && byId.get(sandboxId)) || [] }
+      },
+      listDenied({ sinceMs }) {
+        failures.throwIfDown()
+        const sandboxes = [...byId].flatMap(([sandboxId, connections = []]) => {
+          const times = connections
+            .filter(({ verdict }) => verdict === Verdict.DENIED)
+            .map(({ lastMs = 0n }) => Number(lastMs))
+          const last = Math.max(0, ...times)
+          if (!running.has(sandboxId) || last === 0 || last < Number(sinceMs)) return []
+          return [{ sandboxId, lastMs: BigInt(last) }]
+        })
+        return { sandboxes: sandboxes.toSorted((a, b) => Number(b.lastMs - a.lastMs)) }
       },
     },
   }

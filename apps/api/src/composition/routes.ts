@@ -16,6 +16,7 @@ import { createTemplateTags } from '../app/templates/template-tags.ts'
 import { createTemplates } from '../app/templates/templates.ts'
 import { configuredLimits } from '../config.ts'
 import { createListConnections } from '../app/inspections/connections.ts'
+import { createListDeniedSandboxes } from '../app/inspections/denied-sandboxes.ts'
 import { createReadTimeline } from '../app/inspections/timeline.ts'
 import { createReadLineage } from '../app/inspections/lineage.ts'
 import { createFileChanges } from '../app/inspections/file-changes.ts'
@@ -102,11 +103,12 @@ function addAllSandboxRoutes(
   addSandboxRoutes(server, { authenticate, sandboxes, create, tokensOf })
   addLifecycleRoutes(server, { authenticate, sandboxes, pausing, tokensOf })
   addNetworkRoutes(server, { authenticate, changes, rules })
-  const { fleet, stores } = parts.core
+  const { fleet, stores, clock } = parts.core
   addInspectionRoutes(server, {
     authenticate,
     fileChanges: createFileChanges({ sandboxes, templates: stores.templates, fleet }),
     listConnections: createListConnections({ sandboxes, fleet }),
+    listDenied: createListDeniedSandboxes({ owners: stores.logOwners, fleet, clock }),
   })
   addLineageRoutes(server, { authenticate, readLineage: createReadLineage(stores) })
   addTimelineRoutes(server, { authenticate, readTimeline: createReadTimeline(stores) })

@@ -17,6 +17,10 @@ export function connectConnections(transport: Transport): ConnectionNode {
         throw toInspectionFault(error, sandboxId)
       }
     },
+    async listDenied(sinceMs, signal) {
+      const { sandboxes } = await client.listDenied({ sinceMs: BigInt(sinceMs) }, { signal })
+      return sandboxes.map(({ sandboxId, lastMs }) => ({ sandboxId, lastMs: Number(lastMs) }))
+    },
   }
 }
 

@@ -18,6 +18,8 @@ export interface Sandboxes {
   find(address: string): Sandbox | undefined
   /** Returns what was decided about connections of a sandbox since it has rules for this proxy. */
   decisions(address: string): RecordedDecision[]
+  /** Returns the sandboxes that were denied a connection or a name since that time. */
+  deniedSince(ms: number): { readonly address: string; readonly lastMs: number }[]
 }
 
 export interface SandboxWithRules {
@@ -82,6 +84,10 @@ export function createSandboxes(now = () => performance.now()): Sandboxes {
     set,
     find: (address) => known.get(address),
     decisions: (address) => known.get(address)?.decisions() ?? [],
+    deniedSince: (ms) =>
+      [...known]
+        .map(([address, sandbox]) => ({ address, lastMs: sandbox.lastDeniedMs() }))
+        .filter(({ lastMs }) => lastMs > 0 && lastMs >= ms),
   }
 }
 
@@ -121,6 +127,7 @@ function createSandbox(
   return {
     ...sandbox,
     decisions: decisions.list,
+    lastDeniedMs: decisions.lastDeniedMs,
     replace(newRules: EgressRules, newClosedRanges: readonly string[]): void {
       rules = newRules
       compiled = compileRules(newRules, newClosedRanges)

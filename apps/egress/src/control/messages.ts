@@ -26,6 +26,8 @@ export const Request = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('count') }),
   /** Asks what was decided about the connections of a sandbox. */
   z.object({ kind: z.literal('decisions'), address: z.string() }),
+  /** Asks which sandboxes were denied something since a time in Unix milliseconds. */
+  z.object({ kind: z.literal('denied'), sinceMs: z.number() }),
 ])
 
 export type Request = z.infer<typeof Request>
@@ -63,6 +65,8 @@ export const Answer = z.object({
     .optional(),
   /** Only in answers to `decisions`. */
   decisions: z.array(Decision).optional(),
+  /** Only in answers to `denied`. */
+  denied: z.array(z.object({ address: z.string(), lastMs: z.number() })).optional(),
 })
 
 export type Answer = z.infer<typeof Answer>

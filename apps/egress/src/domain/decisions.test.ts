@@ -38,3 +38,15 @@ test('a sandbox cannot fill the memory, and strange names are left out', () => {
   decisions.record({ ...allowed, name: 'x'.repeat(300) })
   assert.equal(decisions.list().at(-1)?.name, undefined)
 })
+
+test('the time of the last denial is known, also when its entry has gone', () => {
+  let now = 1000
+  const decisions = createDecisions(() => now)
+  decisions.record(allowed)
+  assert.equal(decisions.lastDeniedMs(), 0)
+  now = 2000
+  decisions.record({ ...allowed, verdict: 'denied' })
+  now = 3000
+  for (let port = 0; port < 600; port += 1) decisions.record({ ...allowed, port })
+  assert.equal(decisions.lastDeniedMs(), 2000)
+})

@@ -3,6 +3,8 @@ export interface Decisions {
   /** Returns a function that adds the bytes of the connection to the entry. */
   record(decision: Decision): (bytes: TransferredBytes) => void
   list(): RecordedDecision[]
+  /** Time of the last denial; 0 if there was none. */
+  lastDeniedMs(): number
 }
 
 export interface Decision {
@@ -40,6 +42,7 @@ export function createDecisions(nowMs: () => number): Decisions {
     string,
     { -readonly [Key in keyof RecordedDecision]: RecordedDecision[Key] }
   >()
+  let lastDeniedMs = 0
   return {
     record(decision) {
       const { protocol, verdict, address, port } = decision
@@ -47,6 +50,7 @@ export function createDecisions(nowMs: () => number): Decisions {
         decision.name !== undefined && plainName.test(decision.name) ? decision.name : undefined
       const key = [verdict, protocol, name ?? address, port].join(' ')
       const at = nowMs()
+      if (verdict === 'denied') lastDeniedMs = at
       const known = entries.get(key)
       const zero = { count: 0, firstMs: at, sentBytes: 0, receivedBytes: 0 }
       const entry = { ...zero, ...known, ...decision, name, lastMs: at }
@@ -65,5 +69,6 @@ export function createDecisions(nowMs: () => number): Decisions {
       }
     },
     list: () => [...entries.values()].map((entry) => ({ ...entry })),
+    lastDeniedMs: () => lastDeniedMs,
   }
 }

@@ -116,6 +116,7 @@ describe('outgoing connections with name and proxy rules', { concurrency: 1 }, (
       assert.ok(proxied.includes(line), `${line} in ${proxied.join()}`)
     }
     const questions = (await host.connections(1)).filter((line) => line.includes(' dns '))
+    assert.ok(Math.abs(Number(await host.lastDenied(1)) - Date.now()) < 600_000)
     assert.match(questions.join(), /^denied dns api\.shop\.example:53 \d+$/)
   })
 

@@ -28,6 +28,8 @@ export interface Egress {
   decisionCounts(): Promise<Answer['counts'] | undefined>
   /** Returns what the process decided about the connections of a sandbox; nothing while there is no process. */
   decisions(address: string): Promise<readonly EgressDecision[]>
+  /** Returns the addresses of sandboxes that the process denied something since a time, with the last time. */
+  deniedSince(ms: number): Promise<ReadonlyMap<string, number>>
   /** Disconnects; the egress process keeps running. */
   close(): void
   /** Kills the egress process. */
@@ -89,6 +91,12 @@ export function createEgress(parts: EgressParts): Egress {
     async decisions(address) {
       if (!sandboxes.has(address)) return []
       return (await link.ask({ kind: 'decisions', address }))?.decisions ?? []
+    },
+
+    async deniedSince(ms) {
+      if (sandboxes.size === 0) return new Map()
+      const denied = (await link.ask({ kind: 'denied', sinceMs: ms }))?.denied ?? []
+      return new Map(denied.map(({ address, lastMs }) => [address, lastMs]))
     },
 
     close: link.close,

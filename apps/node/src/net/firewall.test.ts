@@ -131,7 +131,7 @@ describe('packets from a sandbox', { concurrency: 1 }, () => {
     await host.addSlot(3, { allowOut: [], denyOut: [first] })
     const other = made.use(await openNamespace(`fwc${process.pid}`, setting('/nowhere')))
     await connectSlot(host, other, { ...place, number: 3 })
-    assert.deepEqual(await host.connections(3), [])
+    assert.deepEqual([await host.connections(3), await host.lastDenied(3)], [[], null])
     await dials(other, [first, first, second, closed])
     await other.send(first, port, 'denied')
     await arrivals(other, [])
@@ -145,6 +145,7 @@ describe('packets from a sandbox', { concurrency: 1 }, () => {
       `denied tcp ${first}:${port} 2`,
       `denied udp ${first}:${port}`,
     ])
+    assert.ok(Math.abs(Number(await host.lastDenied(3)) - Date.now()) < 600_000)
     const hasRecords = async () => (await ruleset()).includes('"atfwt-3"')
     assert.ok(await hasRecords())
     // The next user of the slot starts without records. They also go if the slot stays unused.

@@ -45,6 +45,11 @@ export interface Firewall {
   redirectTo(ports: EgressPorts): Promise<void>
   /** Returns the connections of a slot, as counted by the firewall in the last half hour and by the egress process. */
   connections(slot: Slot): Promise<readonly NetworkConnection[]>
+  /**
+   * Returns a function from a slot to the time of its last denial since `ms`, by the firewall or the egress process.
+   * Reads once, however many slots there are.
+   */
+  deniedSince(ms: number): Promise<(slot: Slot) => number | undefined>
   /** Ends work in the background. The rules stay in force. */
   close(): Promise<void>
   uninstall(): Promise<void>
@@ -54,7 +59,7 @@ export function createFirewall(
   installation: Installation,
   subnet: string,
   runner: Runner,
-  egress: Pick<Egress, 'setAll' | 'set' | 'stop' | 'decisions'>,
+  egress: Pick<Egress, 'setAll' | 'set' | 'stop' | 'decisions' | 'deniedSince'>,
   onError: (error: unknown) => void = () => {},
 ): Firewall {
   const table = `inet ${installation.nftTable}`
@@ -121,6 +126,17 @@ export function createFirewall(
     async connections(slot) {
       const [all, decided] = await Promise.all([records(), egress.decisions(slot.sandboxAddress)])
       return [...(all.get(slot.link) ?? []), ...decided]
+    },
+
+    async deniedSince(ms) {
+      const [all, decided] = await Promise.all([records(), egress.deniedSince(ms)])
+      return ({ link, sandboxAddress }) => {
+        const counted = (all.get(link) ?? [])
+          .filter(({ verdict, lastMs }) => verdict === 'denied' && lastMs >= ms)
+          .map(({ lastMs }) => lastMs)
+        const last = Math.max(0, decided.get(sandboxAddress) ?? 0, ...counted)
+        return last > 0 ? last : undefined
+      }
     },
 
     close: () => removal.stop(),

@@ -1,17 +1,27 @@
 import { Verdict } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
-import type { ListConnections } from '../app/connections/connections.ts'
+import type { ListConnections, ListDenied } from '../app/connections/connections.ts'
 import type { NetworkConnection } from '../domain/network/connections.ts'
 import { checkId } from '../domain/sandboxes/cell.ts'
 
 export function connectionMethods(
   list: ListConnections,
-): Pick<ServiceImpl<typeof NodeService>, 'listConnections'> {
+  listDenied: ListDenied,
+): Pick<ServiceImpl<typeof NodeService>, 'listConnections' | 'listDenied'> {
   return {
     async listConnections({ sandboxId }) {
       checkId(sandboxId)
       return { connections: (await list(sandboxId)).map(toMessage) }
+    },
+    async listDenied({ sinceMs }) {
+      const denied = await listDenied(Number(sinceMs))
+      return {
+        sandboxes: denied.map(({ sandboxId, lastMs }) => ({
+          sandboxId,
+          lastMs: BigInt(Math.floor(lastMs)),
+        })),
+      }
     },
   }
 }

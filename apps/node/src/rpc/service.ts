@@ -5,7 +5,7 @@ import type { ServiceImpl, Transport } from '@connectrpc/connect'
 import type { Changes } from '../app/changes/changes.ts'
 import type { Builds } from '../app/builds/builds.ts'
 import type { Installs } from '../app/catalogue/installs.ts'
-import type { ListConnections } from '../app/connections/connections.ts'
+import type { ListConnections, ListDenied } from '../app/connections/connections.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
 import type { SandboxLogs } from '../app/logs/collect-logs.ts'
@@ -41,6 +41,7 @@ export interface ServiceParts extends MeasurementParts {
   readonly logs: SandboxLogs
   readonly changes: Changes
   readonly listConnections: ListConnections
+  readonly listDenied: ListDenied
   readonly events: SandboxEvents
 }
 
@@ -53,7 +54,7 @@ function nodeService(parts: ServiceParts): ServiceImpl<typeof NodeService> {
     ...snapshotMethods(parts.snapshots),
     ...logMethods(parts.logs),
     ...changeMethods(parts.changes),
-    ...connectionMethods(parts.listConnections),
+    ...connectionMethods(parts.listConnections, parts.listDenied),
     ...buildMethods(parts.builds, parts.files),
     ...catalogueMethods(parts.installs),
   }

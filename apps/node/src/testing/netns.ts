@@ -48,6 +48,13 @@ export async function openNamespace(name: string, setting: FirewallSetting) {
         )
         .toSorted(),
 
+    /** Returns the time of the last denial of a slot, or null. */
+    lastDenied: async (slot: number) =>
+      z
+        .number()
+        .nullable()
+        .parse(await call('lastDenied', slot)),
+
     /** Listens on TCP and UDP, on all addresses. */
     listen: (port: number) => call('listen', port),
     datagrams: async () => z.array(z.string()).parse(await call('datagrams')),

@@ -41,7 +41,7 @@ suite('denied connections of the team', () => {
   let id: string
 
   before(async () => {
-    dashboard = await startDashboardUnderTest()
+    dashboard = await startDashboardUnderTest({ ATOLL_TEAM_CONCURRENT_SANDBOXES: '500' })
     cookie = await dashboard.signIn('/bff/session', { apiKey: dashboard.apiKey })
     const body = { templateID: 'base', network: { denyOut: ['0.0.0.0/0'] } }
     id = String(Object((await dashboard.platform('POST', '/v2/sandboxes', body)).json).sandboxID)
@@ -69,6 +69,13 @@ suite('denied connections of the team', () => {
     const rules = { allowOut: ['wanted.example'], denyOut: ['0.0.0.0/0'] }
     const changed = await dashboard.platform('PUT', `/sandboxes/${id}/network`, rules)
     assert.equal(changed.status, 204, changed.text)
+    assert.deepEqual(await names(), [[id, 'other.example']])
+  })
+
+  test('are found among more sandboxes than one page of the list', async () => {
+    for (let index = 0; index < 110; index += 1) {
+      await dashboard.platform('POST', '/v2/sandboxes', { templateID: 'base' })
+    }
     assert.deepEqual(await names(), [[id, 'other.example']])
   })
 

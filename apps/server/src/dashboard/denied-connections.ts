@@ -16,13 +16,14 @@ export interface DeniedConnection {
   readonly lastAt: string
 }
 
-const maxSandboxes = 100
+/** Newest denials decide which sandboxes are read. */
+const maxSandboxes = 40
 const maxOfSandbox = 3
 const maxDenied = 20
 const recentMs = 60 * 60 * 1_000
 const atOnce = 6
 
-const Sandboxes = z.array(z.object({ sandboxID: z.string() }))
+const Sandboxes = z.object({ sandboxes: z.array(z.object({ sandboxID: z.string() })) })
 const Connections = z.object({
   connections: z.array(
     z.object({
@@ -46,18 +47,18 @@ interface Source {
   readonly apiKey: string
 }
 
-/** Reads the newest running sandboxes, a few at a time. A sandbox that ends meanwhile is left out. */
+/** Reads the sandboxes with denials, a few at a time. A sandbox that ends meanwhile is left out. */
 export async function readDenied(
   source: Source,
   signal: AbortSignal,
 ): Promise<{ readonly denied: readonly DeniedConnection[] }> {
-  const list = await ask(source, `/v2/sandboxes?state=running&limit=${maxSandboxes}`, signal)
+  const list = await ask(source, '/sandboxes/denied', signal)
   if (list.status !== 200) throw faultFromReply(list.status, list.body)
   const inTurn = limitConcurrency(atOnce)
   const found = await Promise.all(
-    Sandboxes.parse(list.body).map(({ sandboxID }) =>
-      inTurn(() => readSandbox(source, sandboxID, signal)),
-    ),
+    Sandboxes.parse(list.body)
+      .sandboxes.slice(0, maxSandboxes)
+      .map(({ sandboxID }) => inTurn(() => readSandbox(source, sandboxID, signal))),
   )
   const denied = found.flat().toSorted((a, b) => Date.parse(b.lastAt) - Date.parse(a.lastAt))
   return { denied: denied.slice(0, maxDenied) }

@@ -28,6 +28,27 @@ export const SandboxConnection = z
   })
   .meta({ id: 'SandboxConnection' })
 
+export const listDeniedSandboxes = defineOperation({
+  id: 'sandbox.listDenied',
+  summary: 'List the running sandboxes that were denied a connection in the last hour',
+  method: 'GET',
+  path: '/sandboxes/denied',
+  auth: 'team',
+  replies: {
+    200: {
+      description: 'At most 100, newest denial first',
+      body: z
+        .object({
+          sandboxes: z.array(
+            z.object({ sandboxID: z.string(), lastAt: Timestamp.describe('Last denial') }),
+          ),
+        })
+        .meta({ id: 'DeniedSandboxes' }),
+    },
+  },
+  errors: [401, 500],
+})
+
 export const listSandboxConnections = defineOperation({
   id: 'sandbox.connections',
   summary: 'List the outgoing connections of a sandbox that were allowed or denied, newest first',

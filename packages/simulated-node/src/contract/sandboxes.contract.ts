@@ -53,6 +53,8 @@ export function testSandboxes(node: NodeUnderTest): void {
     assert.deepEqual((await node.client.sampleSandboxes({ sandboxId })).samples, [])
     assert.deepEqual((await node.client.readLogs({ sandboxId, limit: 10 })).entries, [])
     assert.deepEqual((await node.client.listLastLines({ sandboxIds: [sandboxId] })).lines, [])
+    const { sandboxes } = await node.client.listDenied({ sinceMs: 0n })
+    assert.ok(!sandboxes.some((denied) => denied.sandboxId === sandboxId))
   })
 
   test('network rules change only while the sandbox runs', async () => {

@@ -14,4 +14,12 @@ export interface NetworkConnection {
 
 export interface ConnectionNode {
   list(sandboxId: string, signal: AbortSignal): Promise<NetworkConnection[]>
+  /** Lists the running sandboxes of all teams that were denied something since a time, newest first. */
+  listDenied(sinceMs: number, signal: AbortSignal): Promise<DeniedSandbox[]>
+}
+
+export interface DeniedSandbox {
+  readonly sandboxId: string
+  /** Time of the last denial in Unix milliseconds. */
+  readonly lastMs: number
 }

@@ -7,6 +7,39 @@ import type { Sandboxes } from '../lifecycle/sandboxes.ts'
 /** Connections of a sandbox since it runs. Empty while it is paused: a resume gives it another slot. */
 export type ListConnections = (sandboxId: string) => Promise<NetworkConnection[]>
 
+/** Running sandboxes that were denied something since a time, newest first. */
+export type ListDenied = (sinceMs: number) => Promise<DeniedSandbox[]>
+
+export interface DeniedSandbox {
+  readonly sandboxId: string
+  readonly lastMs: number
+}
+
+/** Sandboxes of one answer. A machine runs fewer. */
+const maxDenied = 5_000
+
+interface OwnedSlot {
+  readonly record: { readonly owner: { readonly sandboxId: string } }
+  readonly slot: Slot
+}
+
+export function createListDenied(ports: {
+  readonly sandboxes: { running(): readonly OwnedSlot[] }
+  deniedSince(ms: number): Promise<(slot: Slot) => number | undefined>
+}): ListDenied {
+  return async (sinceMs) => {
+    const lastDenied = await ports.deniedSince(sinceMs)
+    return ports.sandboxes
+      .running()
+      .flatMap(({ record, slot }) => {
+        const lastMs = lastDenied(slot)
+        return lastMs === undefined ? [] : [{ sandboxId: record.owner.sandboxId, lastMs }]
+      })
+      .toSorted((a, b) => b.lastMs - a.lastMs)
+      .slice(0, maxDenied)
+  }
+}
+
 export function createListConnections(ports: {
   readonly sandboxes: Pick<Sandboxes, 'running'>
   connections(slot: Slot): Promise<readonly NetworkConnection[]>

@@ -62,6 +62,10 @@ const methods: Readonly<Record<string, Method>> = {
   uninstall: () => firewall.uninstall(),
   removeSlot: method(z.tuple([z.number()]), ([number]) => firewall.removeSlot(slot(number))),
   connections: method(z.tuple([z.number()]), ([number]) => firewall.connections(slot(number))),
+  lastDenied: method(
+    z.tuple([z.number()]),
+    async ([number]) => (await firewall.deniedSince(1))(slot(number)) ?? null,
+  ),
   listen: method(z.tuple([z.number()]), ([port]) => talker.listen(port)),
   datagrams: async () => talker.datagrams,
   dial: method(z.tuple([z.string(), z.number()]), (target) => talker.dial(...target)),

@@ -2178,6 +2178,63 @@ export declare type ListConnectionsResponse = Message<"atoll.node.v1.ListConnect
 export declare const ListConnectionsResponseSchema: GenMessage<ListConnectionsResponse>;
 
 /**
+ * @generated from message atoll.node.v1.ListDeniedRequest
+ */
+export declare type ListDeniedRequest = Message<"atoll.node.v1.ListDeniedRequest"> & {
+  /**
+   * Unix milliseconds.
+   *
+   * @generated from field: uint64 since_ms = 1;
+   */
+  sinceMs: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.ListDeniedRequest.
+ * Use `create(ListDeniedRequestSchema)` to create a new message.
+ */
+export declare const ListDeniedRequestSchema: GenMessage<ListDeniedRequest>;
+
+/**
+ * @generated from message atoll.node.v1.ListDeniedResponse
+ */
+export declare type ListDeniedResponse = Message<"atoll.node.v1.ListDeniedResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.DeniedSandbox sandboxes = 1;
+   */
+  sandboxes: DeniedSandbox[];
+};
+
+/**
+ * Describes the message atoll.node.v1.ListDeniedResponse.
+ * Use `create(ListDeniedResponseSchema)` to create a new message.
+ */
+export declare const ListDeniedResponseSchema: GenMessage<ListDeniedResponse>;
+
+/**
+ * @generated from message atoll.node.v1.DeniedSandbox
+ */
+export declare type DeniedSandbox = Message<"atoll.node.v1.DeniedSandbox"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Time of the last denial in Unix milliseconds.
+   *
+   * @generated from field: uint64 last_ms = 2;
+   */
+  lastMs: bigint;
+};
+
+/**
+ * Describes the message atoll.node.v1.DeniedSandbox.
+ * Use `create(DeniedSandboxSchema)` to create a new message.
+ */
+export declare const DeniedSandboxSchema: GenMessage<DeniedSandbox>;
+
+/**
  * Connections to one destination with one verdict.
  *
  * @generated from message atoll.node.v1.NetworkConnection
@@ -2909,6 +2966,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListConnectionsRequestSchema;
     output: typeof ListConnectionsResponseSchema;
+  },
+  /**
+   * Lists the running sandboxes that were denied a connection or a name since a time, newest first. Costs the same for
+   * one sandbox and for thousands.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.ListDenied
+   */
+  listDenied: {
+    methodKind: "unary";
+    input: typeof ListDeniedRequestSchema;
+    output: typeof ListDeniedResponseSchema;
   },
   /**
    * Sends `started` for each running sandbox, then `synced`, then changes as they happen.
