@@ -43,6 +43,11 @@ suite('the live connection of the dashboard', () => {
     await page.getByRole('log').waitFor()
     await sandbox.commands.run('echo seen-$((40 + 2))')
     await page.locator('.log-line', { hasText: 'seen-42' }).waitFor()
+    await go('/sandboxes')
+    await page
+      .locator('.grid-row', { hasText: sandbox.sandboxId })
+      .getByText('seen-42', { exact: true })
+      .waitFor()
     assert.deepEqual([...new Set(sockets.map((url) => new URL(url).pathname))], ['/bff/live'])
   })
 

@@ -61,6 +61,36 @@ suite('the list of sandboxes of the dashboard', () => {
     await takeScreenshots(page, 'table-end')
   })
 
+  test('a row shows the last line that its sandbox printed, and hostile characters are visible', async () => {
+    const id = ids.at(-1) ?? ''
+    await signedIn.go('/sandboxes')
+    await shows(count)
+    const message = '\u001b[31m<b>\u202efirst line\u001b[0m'
+    server.node.logs.write(id, { at: Date.now(), message, fields: { stream: 'stdout' } })
+    await row(id).getByText('<b><U+202E>first line', { exact: true }).waitFor()
+    const later = { at: Date.now() + 1, message: 'second line', fields: { stream: 'stderr' } }
+    server.node.logs.write(id, later)
+    await row(id).getByText('second line', { exact: true }).waitFor()
+    await takeScreenshots(page, 'table-last-line')
+    assert.deepEqual(await findBarriers(page), [])
+  })
+
+  test('the command menu finds a sandbox on the server, also when Enter comes before the answer', async () => {
+    await signedIn.go('/sandboxes')
+    await shows(count)
+    await page.keyboard.press('Control+k')
+    const menu = page.getByRole('dialog', { name: 'Commands' })
+    await menu.getByRole('option', { name: ids.at(-1) ?? '' }).waitFor()
+    await menu.getByRole('combobox').fill('job-17 owner=bob')
+    await menu.getByRole('option', { name: ids[17] ?? '' }).waitFor()
+    assert.equal(await menu.getByRole('option', { name: ids[18] ?? '' }).count(), 0)
+    await takeScreenshots(page, 'command-menu')
+    assert.deepEqual(await findBarriers(page), [])
+    await menu.getByRole('combobox').fill(ids[3] ?? '')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`**/sandboxes/${ids[3]}`)
+  })
+
   test('the server searches, filters and sorts all sandboxes, and the URL keeps it', async () => {
     await signedIn.go('/sandboxes')
     await page.getByLabel('Search').fill('JOB-7 owner=bob')
@@ -101,6 +131,23 @@ suite('the list of sandboxes of the dashboard', () => {
     await page.getByText(`${bob} sandboxes paused`).waitFor()
     assert.equal(await matches('state=paused'), bob)
     assert.equal(await matches('state=paused&metadata=owner%3Dann'), 0)
+  })
+
+  test('the state decides the order', async () => {
+    await signedIn.go('/sandboxes')
+    await shows(count)
+    const state = page.getByRole('columnheader', { name: /^State/ }).getByRole('button')
+    for (const [order, first] of [
+      ['desc', 'running'],
+      ['asc', 'paused'],
+    ]) {
+      await state.click()
+      await waitFor(`${first} sandboxes at the top`, async () =>
+        (await firstRow().innerText()).includes(first ?? '?'),
+      )
+      assert.equal(new URL(page.url()).searchParams.get('sort'), 'state')
+      assert.equal(new URL(page.url()).searchParams.get('order') ?? 'desc', order)
+    }
   })
 
   test('the result says what failed and why', async () => {
