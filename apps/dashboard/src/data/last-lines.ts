@@ -22,7 +22,7 @@ const recent = signal<LastLines>({})
 export function useLastLines(ids: readonly string[]): LastLines {
   const asked = ids.slice(0, maxIds)
   useResource(
-    `last-lines/${asked.join()}`,
+    `printed-lines/${asked.join()}`,
     async (aborted) => {
       if (asked.length === 0) return {}
       const path = `/sandboxes/last-lines?sandbox_ids=${asked.join(',')}`
