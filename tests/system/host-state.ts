@@ -174,8 +174,10 @@ export interface CellOnDisk {
 
 export async function cells(dataDir: string): Promise<CellOnDisk[]> {
   const folders = await readdir(join(dataDir, 'cells')).catch(() => [])
+  // A folder whose name begins with a dot is being removed. A resume removes the paused one after its answer.
+  const kept = folders.filter((name) => !name.startsWith('.'))
   return Promise.all(
-    folders.map(async (cellId) => {
+    kept.map(async (cellId) => {
       const file = join(dataDir, 'cells', cellId, 'cell.json')
       const record = JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
       const { phase, disk, memory, slotNumber } = record

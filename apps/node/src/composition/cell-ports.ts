@@ -42,7 +42,7 @@ export function createCellPorts(parts: {
     halt: host.halt,
     erase: host.erase,
     tidy: host.tidy,
-    removeFiles: records.remove,
+    retire: records.retire,
     dropBootPriority: host.cgroups.dropBootPriority,
   }
 }

@@ -110,6 +110,11 @@ function sandboxPorts(
         { err, event: 'node.release-failed' },
         'the processes or mounts of a paused sandbox could not be removed; the next start of the node removes them',
       ),
+    onRemovalError: (err) =>
+      log.error(
+        { err, event: 'node.removal-failed' },
+        'files of a resumed sandbox from before its resume could not be removed; the next start of the node removes them',
+      ),
     endProcess: (record) => killIfAlive(record.process),
     async launchStartCommand({ record, slot }: Cell, accessToken) {
       const endpoint = { address: slot.sandboxAddress, accessToken }

@@ -118,7 +118,10 @@ function filePorts(state: HostState, { beforeUpdate }: Overrides) {
     envdDir: '/envd/e1',
     findEnvd: async (name) => `/envd/${name}`,
     halt,
-    removeFiles,
+    async retire(cellId) {
+      await removeFiles(cellId)
+      return async () => {}
+    },
     async erase(cellId) {
       await halt(cellId)
       await removeFiles(cellId)
@@ -148,6 +151,7 @@ function sandboxPorts(state: HostState) {
     oomKills: () => 0,
     endProcess: ({ process }) => void alive.delete(process?.pid ?? 0),
     launchStartCommand: async () => {},
+    onRemovalError: (error) => void state.errors.push(error),
     onReleaseError: (error) => void state.errors.push(error),
     keptBytes: async ({ memory }) => (memory === undefined ? 3 : 5),
     async tidy({ cellId, disk, memory }) {

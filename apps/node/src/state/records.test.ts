@@ -165,3 +165,14 @@ test('a folder that was being removed when the agent died is a leftover, whateve
   await world.store.remove('.c1-1234')
   assert.deepEqual(await world.store.list(), [])
 })
+
+test('a retired folder is no cell any more, and its files are removed later', async () => {
+  await using world = await setup()
+  await world.store.create(record)
+  const removeFiles = await world.store.retire('c1')
+  const [entry, ...others] = await world.store.list()
+  assert.match(entry?.cellId ?? '', /^\.c1-/)
+  assert.deepEqual([entry?.record, entry?.quarantined, others], [undefined, undefined, []])
+  await removeFiles()
+  assert.deepEqual(await world.store.list(), [])
+})

@@ -22,6 +22,11 @@ export interface RecordStore {
   update(record: CellRecord): Promise<void>
   list(): Promise<CellEntry[]>
   remove(cellId: string): Promise<void>
+  /**
+   * Renames the folder, so that no start of the node takes it for a cell again. The returned function removes its files,
+   * or the next start does.
+   */
+  retire(cellId: string): Promise<() => Promise<void>>
   /** Seals private values again that are plain or have an older key. Safe while cells are used. */
   reseal(): Promise<RecordReseal>
 }
@@ -145,7 +150,13 @@ export function createRecordStore(installation: Installation, keys: RecordKeys):
 
     list,
 
-    remove: (cellId) => inTurn(cellId, () => removeFolder(installation, cellId)),
+    remove: (cellId) =>
+      inTurn(cellId, async () => {
+        const removeFiles = await retireFolder(installation, cellId)
+        await removeFiles()
+      }),
+
+    retire: (cellId) => inTurn(cellId, () => retireFolder(installation, cellId)),
 
     async reseal() {
       const entries = await list()
@@ -159,16 +170,19 @@ export function createRecordStore(installation: Installation, keys: RecordKeys):
   }
 }
 
-async function removeFolder(installation: Installation, cellId: string): Promise<void> {
+async function retireFolder(
+  installation: Installation,
+  cellId: string,
+): Promise<() => Promise<void>> {
   const folder = cellDir(installation, cellId)
   const isLeftover = cellId.startsWith(removing)
-  if (isLeftover) return rm(folder, removal)
+  if (isLeftover) return () => rm(folder, removal)
   // Renamed first: a folder without `cell.json` that was not being removed is damaged, and is kept.
   const doomed = join(cellsDir(installation), `${removing}${cellId}-${randomHex(4)}`)
   await rename(folder, doomed).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })
-  await rm(doomed, removal)
+  return () => rm(doomed, removal)
 }
 
 /** Retries, because a compression of memory in progress may add a file to the folder. */

@@ -29,7 +29,7 @@ export function createKill(parts: {
   readonly cells: Pick<Cells, 'erase'>
   readonly registry: SandboxRegistry
   readonly events: SandboxEvents
-  readonly superseded: Pick<SupersededCells, 'clear'>
+  readonly superseded: Pick<SupersededCells, 'finish'>
 }): Kill {
   const { ports, cells, registry, events, superseded } = parts
   const { running, paused, quarantined } = registry
@@ -41,7 +41,7 @@ export function createKill(parts: {
     running.delete(owner.sandboxId)
     const [erasing, clearing] = await Promise.allSettled([
       cells.erase(sandbox),
-      superseded.clear(owner.sandboxId),
+      superseded.finish(owner.sandboxId),
     ])
     for (const result of [erasing, clearing]) if (result.status === 'rejected') throw result.reason
   }
@@ -64,10 +64,10 @@ export function createKill(parts: {
         quarantined.delete(sandboxId)
         events.ended({ sandboxId }, reason)
       }
-      if (!record) return superseded.clear(sandboxId)
+      if (!record) return superseded.finish(sandboxId)
       paused.delete(sandboxId)
       events.ended(record.owner, reason)
-      await ports.erase(record.cellId)
+      await Promise.all([ports.erase(record.cellId), superseded.finish(sandboxId)])
     },
     broken: (sandbox) => killRunning(sandbox, reasonOfDeath(sandbox.record)),
     isDead: ({ record }) => !record.process || !ports.isAlive(record.process),

@@ -268,9 +268,10 @@ test('a paused folder that a resume cannot remove is gone before the sandbox is 
   const damaged = new Set<string>()
   const { create, sandboxes, records } = simulateNode({
     overrides: {
-      async removeFiles(cellId) {
+      async retire(cellId) {
         if (damaged.has(cellId)) throw new Error('read-only')
         records.delete(cellId)
+        return async () => {}
       },
     },
   })
@@ -291,6 +292,50 @@ test('a paused folder that a resume cannot remove is gone before the sandbox is 
   await assert.rejects(sandboxes.kill('i1'), /read-only/)
   assert.deepEqual([...records.keys()], [record.cellId])
   damaged.clear()
+  await sandboxes.kill('i1')
+  assert.equal(records.size, 0)
+})
+
+test('a resume is answered before the files of the paused cell are removed, and a kill waits for them', async () => {
+  const removal = Promise.withResolvers<void>()
+  const { create, sandboxes, records } = simulateNode({
+    overrides: {
+      async retire(cellId) {
+        records.delete(cellId)
+        return () => removal.promise
+      },
+    },
+  })
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const resumed = await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  assert.deepEqual([...records.keys()], [resumed.record.cellId])
+  assert.notEqual(resumed.record.cellId, record.cellId)
+  let isGone = false
+  const killed = sandboxes.kill('i1').then(() => (isGone = true))
+  await new Promise(setImmediate)
+  assert.deepEqual([isGone, sandboxes.get('i1')], [false, undefined])
+  removal.resolve()
+  await killed
+})
+
+test('files of a paused cell that cannot be removed are reported, and do not stop a later pause or kill', async () => {
+  const { create, sandboxes, records, errors } = simulateNode({
+    overrides: {
+      async retire(cellId) {
+        records.delete(cellId)
+        return async () => {
+          throw new Error('read-only')
+        }
+      },
+    },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  await sandboxes.resume({ sandboxId: 'i1', accessToken: undefined, boot: false })
+  await sandboxes.settle()
+  assert.match(String(errors), /read-only/)
+  await sandboxes.pause('i1', { keepMemory: true })
   await sandboxes.kill('i1')
   assert.equal(records.size, 0)
 })

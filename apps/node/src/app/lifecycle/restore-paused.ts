@@ -25,7 +25,7 @@ export function createRestorePaused(parts: {
   readonly ports: RestorePorts
   readonly cells: Pick<Cells, 'make' | 'erase'>
   readonly claim: Claim
-  readonly superseded: Pick<SupersededCells, 'remove'>
+  readonly superseded: Pick<SupersededCells, 'retire'>
 }): StartPaused {
   const { ports, cells, claim, superseded } = parts
 
@@ -59,7 +59,7 @@ export function createRestorePaused(parts: {
   return async (paused, owner, request) => {
     try {
       const sandbox = await restore(paused, owner, request)
-      await superseded.remove(owner.sandboxId, paused.cellId)
+      await superseded.retire(owner.sandboxId, paused.cellId)
       return sandbox
     } catch (error) {
       // Rethrow the original error; cleanup errors are secondary.

@@ -36,7 +36,7 @@ export function createResume(parts: {
   readonly cells: Cells
   readonly slots: SlotPool
   readonly claim: Claim
-  readonly superseded: Pick<SupersededCells, 'remove'>
+  readonly superseded: Pick<SupersededCells, 'retire'>
 }): Resume {
   const { ports } = parts
   const restore = createRestorePaused(parts)

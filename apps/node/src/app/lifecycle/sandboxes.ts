@@ -27,6 +27,7 @@ import type { AdoptedSandboxes, SandboxRegistry } from './sandbox-registry.ts'
 import { createSetNetwork } from './set-network.ts'
 import type { NetworkPorts } from './set-network.ts'
 import { createSupersededCells } from './superseded-cells.ts'
+import type { SupersededCellPorts } from './superseded-cells.ts'
 
 /**
  * Running and paused sandboxes of this node, and the operations on them. Operations on one sandbox run in order. An
@@ -94,15 +95,13 @@ export interface SandboxViews {
 }
 
 export interface SandboxPorts
-  extends ClaimPorts, CreatePorts, ResumePorts, KillPorts, NetworkPorts {
+  extends ClaimPorts, CreatePorts, ResumePorts, KillPorts, NetworkPorts, SupersededCellPorts {
   /** Kills the first process of a cell, and with it all others. */
   endProcess(record: CellRecord): void
   /** Throws a fault when the host has no space for another sandbox with such a disk. */
   checkDisk(sizeMb: number): void
   /** Reports that processes, mounts or the slot of a paused sandbox are left; the next start of the node removes them. */
   onReleaseError(error: unknown): void
-  /** Removes the folder of a cell that has nothing else on the host. */
-  removeFiles(cellId: string): Promise<void>
   /** Bytes that a paused sandbox takes on disk. */
   keptBytes(record: PausedSandbox): Promise<number>
 }
@@ -124,7 +123,7 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
   const queue = withInspections(createKeyedQueue())
   const claim = createClaim(ports, pools.thaw)
   const createSandbox = createCreateSandbox({ ...parts, claim })
-  const superseded = createSupersededCells(ports.removeFiles)
+  const superseded = createSupersededCells(ports)
   const resume = createResume({ ...parts, claim, superseded })
   const pause = createPause({ ...parts, registry, superseded })
   const kill = createKill({ ...parts, registry, superseded })
@@ -153,7 +152,10 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
   return {
     ...viewsOf(registry),
     ...createRecovery({ ...parts, registry, queue, kill }),
-    settle: queue.settle,
+    async settle() {
+      await queue.settle()
+      await superseded.settle()
+    },
 
     async create(request) {
       const { sandboxId } = request.owner
