@@ -30,6 +30,7 @@ import { variableFiles } from './fs/sandbox/variable-files.ts'
 import { logsPath } from './http/node/logs.ts'
 import { createHttpServer } from './http/server.ts'
 import { randomName } from './linux/kernel-random.ts'
+import { compactMemory } from './linux/compact-memory.ts'
 import { lazyLibc } from './linux/libc.ts'
 import type { Libc } from './linux/libc.ts'
 import { forwardPort, ownAddress } from './net/forward-port.ts'
@@ -112,17 +113,11 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     report,
     shutdown: shutdown.signal,
   }
+  const load = () => loadLazyParts(options, libc, fifos)
+  const compact = createCompactOnce(libc, report)
   const server = createHttpServer({
     ...deps,
-    prepare: () =>
-      warmUp({
-        deps,
-        spawner,
-        path,
-        nowMs,
-        folder,
-        load: () => loadLazyParts(options, libc, fifos),
-      }),
+    prepare: () => warmUp({ deps, spawner, path, nowMs, folder, load, compact }),
   })
   // Resumed before the first request: a file must not appear to have lost its metadata.
   await files.metadata.resume().catch(report)
@@ -218,6 +213,20 @@ async function loadLazyParts(options: EnvdOptions, libc: () => Libc, fifos: Fifo
   // The first write to a template file copies it up, which waits for the disk.
   await options.setHostName?.(hostname(), undefined)
   await fifos.warm()
+}
+
+/** Compacts only once: most garbage is left by loading, and a restored sandbox continues from the compacted memory. */
+function createCompactOnce(libc: () => Libc, report: (cause: unknown) => void): () => void {
+  let isCompact = false
+  return () => {
+    if (isCompact) return
+    isCompact = true
+    try {
+      compactMemory(libc())
+    } catch (error) {
+      report(error) // the sandbox only takes more memory
+    }
+  }
 }
 
 async function closeServer(server: Server, shutdown: AbortController): Promise<void> {

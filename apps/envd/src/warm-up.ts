@@ -30,10 +30,17 @@ export interface WarmUpDeps {
   /** Must be on tmpfs. */
   readonly folder: string
   readonly load: () => Promise<void>
+  /** Frees the memory that loading and the calls leave behind. */
+  readonly compact: () => void
 }
 
 export async function warmUp(parts: WarmUpDeps): Promise<void> {
   await parts.load()
+  await makeCalls(parts)
+  parts.compact()
+}
+
+async function makeCalls(parts: WarmUpDeps): Promise<void> {
   await using used = new AsyncDisposableStack()
   await mkdir(parts.folder, { recursive: true })
   const folder = await mkdtemp(join(parts.folder, 'warm-up-'))

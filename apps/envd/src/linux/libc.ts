@@ -27,6 +27,8 @@ export interface Libc {
   setHostName(name: Uint8Array, length: number): number
   /** `time` is a timespec: seconds and nanoseconds, eight bytes each. */
   setClock(clock: number, time: Uint8Array): number
+  /** Returns freed memory to the kernel, except for `keep` bytes. */
+  trimMemory(keep: number): number
 }
 
 /** Loads on first use: most sandboxes never need libc, and loading takes 10 ms. */
@@ -49,6 +51,7 @@ function load(addon: string | undefined): Libc {
     removeAttribute: libc.func('int lremovexattr(const void *, const void *)'),
     setHostName: libc.func('int sethostname(const void *, size_t)'),
     setClock: libc.func('int clock_settime(int, const void *)'),
+    trimMemory: libc.func('int malloc_trim(size_t)'),
   }
 }
 
