@@ -32,8 +32,9 @@ int exec_main(int argc, char **argv);
 int exec_command(int argc, char **argv);
 int fifos_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
+int rootfs_main(int argc, char **argv);
 int gvisor_start_main(int argc, char **argv);
-int gvisor_lead_main(int argc, char **argv);
+int gvisor_network_main(int argc, char **argv);
 int gvisor_root_main(int argc, char **argv);
 
 /* signals.c: signals are blocked and recorded, and arrive only inside wait_events. */

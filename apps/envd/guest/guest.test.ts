@@ -74,7 +74,7 @@ test('gvisor-start reports a missing command', async () => {
   assert.deepEqual([unknown.code, unknown.stderr], [127, '/no/such: No such file or directory\n'])
 })
 
-test('`gvisor-start` lowers the priority, and `gvisor-lead` raises it for every thread', async () => {
+test('`gvisor-start` lowers the priority of every thread', async () => {
   const program = spawn(guest.program, [
     'gvisor-start',
     process.execPath,
@@ -86,20 +86,9 @@ test('`gvisor-start` lowers the priority, and `gvisor-lead` raises it for every 
     await waitFor('its threads', async () => (await threadsOf(pid)).length > 5)
     const own = getPriority()
     assert.deepEqual(await priorities(pid), [Math.min(own + 10, 19)])
-    assert.equal((await tryRun(guest.program, ['gvisor-lead', `${pid}`])).stderr, '')
-    assert.deepEqual(await priorities(pid), [own])
   } finally {
     program.kill('SIGKILL')
   }
-})
-
-test('`gvisor-lead` reports a missing process', async () => {
-  const [missing, exited] = await Promise.all([
-    tryRun(guest.program, ['gvisor-lead', 'me']),
-    tryRun(guest.program, ['gvisor-lead', '4194304']),
-  ])
-  assert.deepEqual([missing.code, missing.stderr], [2, 'gvisor-lead: no process\n'])
-  assert.match(exited.stderr, /^\/proc\/4194304\/task: No such file/)
 })
 
 function threadsOf(pid: number): Promise<string[]> {

@@ -1,28 +1,26 @@
 /*
- * `guest gvisor-start` and `guest gvisor-lead`, used on the host: make programs in gVisor start faster.
+ * `guest gvisor-start`, used on the host: makes programs in gVisor start faster.
  *
- * gvisor-start executes a command that cannot enable CPUID faulting. gVisor enables it where the
+ * It executes a command that cannot enable CPUID faulting. gVisor enables it where the
  * processor supports it, and works without. With it, each of the dozens of CPUID instructions that a C
  * library executes before main() traps into gVisor's kernel.
  *
  * The programs in a sandbox are host processes, which hand each system call over to gVisor's kernel
  * and spin for a while to wait for a quick result. So they should run at a lower priority than the
- * kernel: gvisor-start lowers the priority, and `gvisor-lead` raises the kernel's threads to its own
- * priority once the sandbox runs.
+ * kernel: gvisor-start lowers the priority, and the node raises the kernel's threads to its own priority
+ * once the sandbox runs.
  */
 #define _GNU_SOURCE
 #include "guest.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STEPS_BELOW = 10, PASSES = 2 };
+enum { STEPS_BELOW = 10 };
 
 #ifdef SYS_arch_prctl
 /* musl has no kernel headers; these are from linux/filter.h, linux/seccomp.h and asm/prctl.h. */
@@ -69,34 +67,4 @@ int gvisor_start_main(int argc, char **argv) {
   if (errno == 0) execv(found, argv + 1);
   fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
   return 127;
-}
-
-static int lift(const char *thread, int priority) {
-  uint32_t id;
-  return parse_id(thread, &id) < 0 ? 0 : setpriority(PRIO_PROCESS, id, priority);
-}
-
-int gvisor_lead_main(int argc, char **argv) {
-  uint32_t id;
-  char path[64];
-  if (argc != 2 || parse_id(argv[1], &id) < 0) {
-    fputs("gvisor-lead: no process\n", stderr);
-    return 2;
-  }
-  snprintf(path, sizeof path, "/proc/%u/task", id);
-  int priority = getpriority(PRIO_PROCESS, 0), failed = 0;
-  /* A second pass covers threads created during the first. */
-  for (int pass = 0; pass < PASSES; pass++) {
-    DIR *threads = opendir(path);
-    if (!threads) {
-      perror(path);
-      return 1;
-    }
-    failed = 0;
-    for (struct dirent *thread; (thread = readdir(threads));)
-      if (lift(thread->d_name, priority) < 0 && errno != ESRCH) failed = errno;
-    closedir(threads);
-  }
-  if (failed) fprintf(stderr, "gvisor-lead: %s\n", strerror(failed));
-  return failed ? 1 : 0;
 }

@@ -15,8 +15,9 @@ int main(int argc, char **argv) {
   if (strcmp(face, "exec") == 0) return exec_main(argc - 1, argv + 1);
   if (strcmp(face, "fifos") == 0) return fifos_main(argc - 1, argv + 1);
   if (strcmp(face, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
+  if (strcmp(face, "rootfs") == 0) return rootfs_main(argc - 1, argv + 1);
   if (strcmp(face, "gvisor-start") == 0) return gvisor_start_main(argc - 1, argv + 1);
-  if (strcmp(face, "gvisor-lead") == 0) return gvisor_lead_main(argc - 1, argv + 1);
+  if (strcmp(face, "gvisor-network") == 0) return gvisor_network_main(argc - 1, argv + 1);
   if (strcmp(face, "gvisor-root") == 0) return gvisor_root_main(argc - 1, argv + 1);
 
   fputs("usage: guest init [--sudo] -- ARGV...\n"
@@ -24,8 +25,9 @@ int main(int argc, char **argv) {
         "       guest exec --uid N --gid N [--groups N,N] [--cwd DIR] [--oom N] [--ctty] -- ARGV...\n"
         "       guest fifos PREFIX COUNT\n"
         "       guest sudo ...\n"
+        "       guest rootfs IMAGE DISK ROOTFS LAYERS SHIFT HOSTNAME RESOLVER\n"
         "       guest gvisor-start ARGV...\n"
-        "       guest gvisor-lead PID\n"
+        "       guest gvisor-network NAMESPACE LINK SOCKET CALL\n"
         "       guest gvisor-root PID OLD NEW [SOURCE DESTINATION]...\n",
         stderr);
   return 2;

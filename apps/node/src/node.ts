@@ -77,7 +77,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const sweeping = startSweeping(host, files, log)
   const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
-  const slots = openSlots(config, host, [...live, ...adopted.quarantinedSlots], log)
+  const slots = openSlots({ config, host, runtime, live, adopted, log })
   const events = createLoggedEvents(log)
   const usage = await openCgroupUsage(installation.cgroup)
   const open = await openSandboxes({

@@ -84,6 +84,7 @@ export function openHost(
   const cgroups = createCgroups(installation.cgroup)
   const rootfs = createRootfsStore({
     namespace,
+    guest,
     mountsDir: join(installation.runDir, 'mounts'),
     mountUnshifted: createUnshiftedMount(namespace, shiftedIds),
   })

@@ -1,23 +1,34 @@
 import type { Logger } from '@atoll/kit/log'
+import type { Reclaimed } from '../app/lifecycle/reclaim.ts'
 import { createSlotPool } from '../app/pools/slot-pool.ts'
 import type { SlotPool } from '../app/pools/slot-pool.ts'
 import type { NodeConfig } from '../config.ts'
 import type { Slot } from '../domain/network/slot.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
 import type { Host } from './host.ts'
 
-/** Opens the pool of network slots. `used`: slots that adopted cells use. */
-export function openSlots(
-  config: NodeConfig,
-  host: Host,
-  used: readonly Slot[],
-  log: Logger,
-): SlotPool {
+/** Opens the pool of network slots. `live`: slots of adopted cells. */
+export function openSlots({
+  config,
+  host,
+  runtime,
+  live,
+  adopted,
+  log,
+}: {
+  readonly config: NodeConfig
+  readonly host: Host
+  readonly runtime: Pick<Runtime, 'name'>
+  readonly live: readonly Slot[]
+  readonly adopted: Pick<Reclaimed, 'quarantinedSlots'>
+  readonly log: Logger
+}): SlotPool {
   return createSlotPool({
     ports: {
       // Add the firewall rules before the veth pair exists.
       make: async (slot) => {
         await host.firewall.addSlot(slot)
-        await host.slots.make(slot)
+        await host.slots.make(slot, runtime.name)
       },
       remove: async (slot) => {
         await host.slots.remove(slot)
@@ -27,7 +38,7 @@ export function openSlots(
     subnet: host.subnet,
     linkPrefix: host.installation.linkPrefix,
     ready: config.ATOLL_READY_SLOTS,
-    inUse: used.map(({ number }) => number),
+    inUse: [...live, ...adopted.quarantinedSlots].map(({ number }) => number),
     onError: (err) =>
       log.error(
         { err, event: 'node.slots' },

@@ -1,11 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { slotPrefixLength } from '../domain/network/slot.ts'
 import type { Slot } from '../domain/network/slot.ts'
+import type { Runtime } from '../domain/sandboxes/runtime.ts'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
 
 /** Network namespaces with one veth pair each. A slot is used once: a runtime may remove its addresses. */
 export interface SlotMaker {
-  make(slot: Slot): Promise<void>
+  make(slot: Slot, runtime: Runtime['name']): Promise<void>
   /** Removes namespace and veth pair. Succeeds when neither exists. */
   remove(slot: Slot): Promise<void>
   /** Lists all namespaces and interfaces with the prefix of this installation. */
@@ -31,22 +32,17 @@ export function createSlotMaker(parts: {
   }
 
   return {
-    async make(slot) {
+    async make(slot, runtime) {
       await namespace.run('ip', ['netns', 'add', slot.namespace])
       await namespace.run('ip', ['-batch', '-'], { input: hostEnd(slot) })
       // Sandboxes have IPv4 only, so IPv6 needs no firewall rules.
       await writeFile(`/proc/sys/net/ipv6/conf/${slot.link}/disable_ipv6`, '1').catch(ignoreAbsent)
       await namespace.run('ip', ['-n', slot.namespace, '-batch', '-'], { input: sandboxEnd(slot) })
-      await namespace.run('ip', [
-        'netns',
-        'exec',
-        slot.namespace,
-        'sh',
-        '-euc',
-        settings,
-        'set',
-        procDir,
-      ])
+      // The kernel of a gVisor sandbox has settings of its own.
+      if (runtime === 'gvisor') return
+      // Not `ip netns exec`, which copies the mount namespace with the mounts of all sandboxes.
+      const enter = [`--net=/run/netns/${slot.namespace}`, '--']
+      await namespace.run('nsenter', [...enter, 'sh', '-euc', settings, 'set', procDir])
     },
 
     async remove(slot) {

@@ -14,7 +14,7 @@ export interface OciCommands {
   run(cellId: string, bundleDir: string): Promise<ProcessIdentity>
   /** Makes a container without starting its first program. */
   create(cellId: string, bundleDir: string): Promise<ProcessIdentity>
-  /** Restores from a checkpoint in `memoryDir`, into the container that `create` made if there is one. */
+  /** Restores from a checkpoint in `memoryDir`. */
   restore(cellId: string, bundleDir: string, memoryDir: string): Promise<ProcessIdentity>
   /** Runs any other command. Throws a fault with the program's error output. */
   execute(command: string, args: readonly string[], options?: CommandOptions): Promise<void>

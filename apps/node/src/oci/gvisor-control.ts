@@ -2,6 +2,7 @@ import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CommandOptions, OciCommands } from './commands.ts'
 import { callSandbox } from './gvisor-socket.ts'
+import type { SocketCall } from './gvisor-socket.ts'
 import { correctStateFile } from './gvisor-state-file.ts'
 
 /** Calls to the kernel of a gVisor sandbox. */
@@ -16,16 +17,32 @@ export interface GvisorControl {
   closeConnections(cellId: string, emptyDir: string): Promise<void>
 }
 
+export interface GvisorSocketControl extends GvisorControl {
+  /** Path of the control socket. */
+  socketOf(cellId: string): string
+  /** Restores a saved state into a sandbox that was created and has its network. The sandbox then runs. */
+  restore(cellId: string, dir: string): Promise<void>
+}
+
 /** Talks to the control socket. Its protocol may differ from release to release. */
-export function createSocketControl(root: string): GvisorControl {
+export function createSocketControl(root: string): GvisorSocketControl {
   const socketOf = (cellId: string) => join(root, `runsc-${cellId}.sock`)
 
-  /** Writes the three files of a checkpoint, in the order that gVisor expects. */
-  async function save(cellId: string, paths: readonly string[], flags: string): Promise<void> {
+  /** Calls the kernel with the three files of a checkpoint, in the order that gVisor expects. */
+  async function callWithFiles(
+    cellId: string,
+    paths: readonly string[],
+    { flags, ...call }: Pick<SocketCall, 'method' | 'arg'> & { readonly flags: string },
+  ): Promise<void> {
     await using files = new AsyncDisposableStack()
     const descriptors: number[] = []
     for (const path of paths) descriptors.push(files.use(await open(path, flags, 0o600)).fd)
-    await callSandbox(socketOf(cellId), {
+    await callSandbox(socketOf(cellId), { ...call, descriptors, timeoutMs: saveLimitMs })
+  }
+
+  const save = (cellId: string, paths: readonly string[], flags: string) =>
+    callWithFiles(cellId, paths, {
+      flags,
       method: 'containerManager.Checkpoint',
       arg: {
         metadata: { compression: 'none' },
@@ -33,20 +50,13 @@ export function createSocketControl(root: string): GvisorControl {
         have_pages_file: true,
         Resume: true,
       },
-      descriptors,
-      timeoutMs: saveLimitMs,
     })
-  }
+  const filesIn = (dir: string) => imageFiles.map((name) => join(dir, name))
 
   return {
     freeze: (cellId) => callSandbox(socketOf(cellId), { method: 'containerManager.Pause' }),
     thaw: (cellId) => callSandbox(socketOf(cellId), { method: 'containerManager.Resume' }),
-    save: (cellId, dir) =>
-      save(
-        cellId,
-        imageFiles.map((name) => join(dir, name)),
-        'wx+',
-      ),
+    save: (cellId, dir) => save(cellId, filesIn(dir), 'wx+'),
     // gVisor aborts connections while it saves, wherever the state goes.
     closeConnections: (cellId) =>
       save(
@@ -54,6 +64,13 @@ export function createSocketControl(root: string): GvisorControl {
         imageFiles.map(() => '/dev/null'),
         'r+',
       ),
+    socketOf,
+    restore: (cellId, dir) =>
+      callWithFiles(cellId, filesIn(dir), {
+        flags: 'r',
+        method: 'containerManager.Restore',
+        arg: { HavePagesFile: true, HaveDeviceFile: false },
+      }),
   }
 }
 

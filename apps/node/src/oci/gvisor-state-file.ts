@@ -13,7 +13,7 @@ export async function correctStateFile(
 ): Promise<void> {
   const path = join(root, `${id}_sandbox:${id}.state`)
   const note = await readFile(path, 'utf8')
-  const corrected = note.replace(/"status":"(running|paused)"/, `"status":"${status}"`)
+  const corrected = note.replace(/"status":"(created|running|paused)"/, `"status":"${status}"`)
   if (corrected === note) return
   await writeFile(`${path}.next`, corrected, { mode: 0o600 })
   await rename(`${path}.next`, path)

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { MountNamespace } from '../linux/mounts/mount-namespace.ts'
+import { shareOwnPriority } from '../linux/processes/priority.ts'
 import { setTimerSlack } from '../linux/processes/timer-slack.ts'
 import { createOciCommands } from './commands.ts'
 import { findOrphanedRequests } from './gvisor-orphaned-requests.ts'
@@ -49,14 +50,9 @@ export function createGvisor(parts: {
   const byCommand = createCommandControl(commands, root)
   const isTested = async () => (await parts.release()).includes(testedRelease)
   const control = async () => ((await isTested()) ? bySocket : byCommand)
-  /**
-   * Raises the priority of gVisor's kernel above the programs inside, which wait for it. Without permission all is just
-   * slower.
-   */
-  const prioritize = async (process: ProcessIdentity) => {
-    if (parts.guest !== undefined) {
-      await parts.namespace.tryRun(parts.guest, ['gvisor-lead', `${process.pid}`])
-    }
+  /** Raises the priority of gVisor's kernel above the programs inside, which wait for it. */
+  const prioritize = (process: ProcessIdentity) => {
+    shareOwnPriority(process)
     return process
   }
   const write = (request: StartRequest) => writeGvisorBundle(request, parts.cgroupParent)
@@ -66,7 +62,7 @@ export function createGvisor(parts: {
     guest === undefined
       ? undefined
       : createGvisorBlanks({
-          ...{ namespace, commands, root, guest },
+          ...{ namespace, commands, control: bySocket, root, guest },
           isSupported: isTested,
           writeBundle: write,
         })

@@ -331,7 +331,7 @@ async function openWorld(name: Runtime['name'], subnet: string) {
       const image = join(cellDir(installation, id), 'disk.img')
       await (from ? host.disks.copy(from.image, image) : host.disks.create(image, 64))
       await host.firewall.addSlot(slot)
-      await host.slots.make(slot)
+      await host.slots.make(slot, runtime.name)
       if (from?.isBlank) await runtime.blanks?.create(requestFor(id, slot.number))
       const layer = runtime.idShift === 0 ? layerDir : await layers.ensure(layerDir)
       const rootfs = await host.rootfs.mount({

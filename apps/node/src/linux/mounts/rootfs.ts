@@ -48,6 +48,8 @@ export interface RootfsRequest {
 
 export function createRootfsStore(parts: {
   readonly namespace: MountNamespace
+  /** Guest program; undefined when nothing will be mounted. */
+  readonly guest: string | undefined
   /** Folder with two mount points per sandbox; lost at reboot like the mounts. */
   readonly mountsDir: string
   /** Mounts a folder written with shifted IDs so that it shows the IDs that the sandbox saw. */
@@ -82,7 +84,8 @@ export function createRootfsStore(parts: {
         unclaimedHostname,
         resolver,
       ]
-      await namespace.run('sh', ['-euc', mountScript, 'mount', ...args])
+      if (parts.guest === undefined) throw new Error('no guest program mounts root file systems')
+      await namespace.run(parts.guest, ['rootfs', ...args])
       return rootfs
     },
 
@@ -146,23 +149,6 @@ async function countFiles(namespace: MountNamespace, disk: string): Promise<numb
 const releaseLimitMs = 30_000
 /** Allows time to write gigabytes to a busy disk. */
 const extractLimitMs = 600_000
-
-/** Mounts the disk and the overlay; initializes a new disk. Values are passed as arguments, never as script text. */
-const mountScript = `
-image=$1 disk=$2 rootfs=$3 layers=$4 shift=$5 hostname=$6 resolver=$7
-mount -n -o loop,nodev,noatime "$image" "$disk"
-cd "$disk"
-if [ ! -e upper ]; then
-  mkdir upper work upper/etc
-  # gVisor puts a file system in memory over a /tmp that is empty; ours is on the disk.
-  mkdir -m 1777 upper/tmp upper/tmp/.X11-unix
-  printf '%s\\n' "$hostname" > upper/etc/hostname
-  printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n::1 localhost ip6-localhost\\n' "$hostname" > upper/etc/hosts
-  printf '%s' "$resolver" > upper/etc/resolv.conf
-  [ "$shift" = 0 ] || chown -R "$shift:$shift" upper work
-fi
-mount -n -t overlay -o "nodev,lowerdir=$layers,upperdir=upper,workdir=work" overlay "$rootfs"
-`
 
 /** Unmounts lazily: a dying process may keep the mount busy for a moment, and no process can reach it by name. */
 const unmountScript = `
