@@ -4,6 +4,7 @@ import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandb
 import type { SlotPool } from '../pools/slot-pool.ts'
 import type { Cells } from './cells.ts'
 import type { Claim } from './claim.ts'
+import type { Releases } from './releases.ts'
 import type { StartPaused } from './restore-paused.ts'
 
 export interface BootPorts {
@@ -22,8 +23,9 @@ export function createBootPaused(parts: {
   readonly cells: Pick<Cells, 'launch' | 'halt'>
   readonly slots: SlotPool
   readonly claim: Claim
+  readonly releases: Pick<Releases, 'finished'>
 }): StartPaused {
-  const { ports, cells, slots, claim } = parts
+  const { ports, cells, slots, claim, releases } = parts
 
   async function undo(paused: PausedSandbox, cell: Cell | undefined): Promise<void> {
     if (cell) {
@@ -38,6 +40,7 @@ export function createBootPaused(parts: {
     const { network } = owner
     let cell: Cell | undefined
     let sandbox: RunningSandbox
+    await releases.finished(owner.sandboxId)
     try {
       const disk = await diskToBoot(ports, paused)
       const slot = await slots.take()

@@ -2,6 +2,7 @@ import type { CellRecord } from '../../domain/sandboxes/cell.ts'
 import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Cells } from './cells.ts'
+import type { Releases } from './releases.ts'
 import type { SandboxEvents } from './events.ts'
 import type { SandboxRegistry } from './sandbox-registry.ts'
 import type { SupersededCells } from './superseded-cells.ts'
@@ -30,8 +31,9 @@ export function createKill(parts: {
   readonly registry: SandboxRegistry
   readonly events: SandboxEvents
   readonly superseded: Pick<SupersededCells, 'finish'>
+  readonly releases: Pick<Releases, 'finished'>
 }): Kill {
-  const { ports, cells, registry, events, superseded } = parts
+  const { ports, cells, registry, events, superseded, releases } = parts
   const { running, paused, quarantined } = registry
 
   async function killRunning(sandbox: RunningSandbox, reason: string): Promise<void> {
@@ -67,6 +69,7 @@ export function createKill(parts: {
       if (!record) return superseded.finish(sandboxId)
       paused.delete(sandboxId)
       events.ended(record.owner, reason)
+      await releases.finished(sandboxId)
       await Promise.all([ports.erase(record.cellId), superseded.finish(sandboxId)])
     },
     broken: (sandbox) => killRunning(sandbox, reasonOfDeath(sandbox.record)),

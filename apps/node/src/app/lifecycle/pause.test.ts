@@ -339,3 +339,47 @@ test('files of a paused cell that cannot be removed are reported, and do not sto
   await sandboxes.kill('i1')
   assert.equal(records.size, 0)
 })
+
+test('a resume restores while the disk of the paused cell is still being flushed, and ends after it', async () => {
+  const released = Promise.withResolvers<void>()
+  let flushes = 0
+  const { create, sandboxes, records, slots } = simulateNode({
+    // The first one belongs to the pause itself.
+    overrides: {
+      disks: { flush: async () => ((flushes += 1) > 1 ? released.promise : undefined) },
+    },
+  })
+  const { record } = await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const request = { sandboxId: 'i1', accessToken: undefined, boot: false }
+  const resumed = sandboxes.resume(request)
+  await waitFor('the sandbox to run in another cell', () =>
+    [...records.values()].some(
+      ({ cellId, phase }) => cellId !== record.cellId && phase === 'running',
+    ),
+  )
+  assert.equal(records.get(record.cellId)?.phase, 'resuming')
+  released.resolve()
+  await resumed
+  assert.equal(records.has(record.cellId), false)
+  await sandboxes.kill('i1')
+  assert.deepEqual([records.size, slots.size], [0, 0])
+})
+
+test('a kill of a paused sandbox waits for the release of its cell', async () => {
+  const released = Promise.withResolvers<void>()
+  let flushes = 0
+  const { create, sandboxes, records } = simulateNode({
+    overrides: {
+      disks: { flush: async () => ((flushes += 1) > 1 ? released.promise : undefined) },
+    },
+  })
+  await create()
+  await sandboxes.pause('i1', { keepMemory: true })
+  const killed = sandboxes.kill('i1')
+  await waitFor('the kill to begin', () => sandboxes.get('i1') === undefined)
+  assert.equal(records.size, 1)
+  released.resolve()
+  await killed
+  assert.equal(records.size, 0)
+})

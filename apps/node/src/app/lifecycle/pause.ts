@@ -25,19 +25,25 @@ export type Pause = (
   keepMemory: boolean,
 ) => Promise<{
   readonly paused: PausedSandbox
-  /** Ends the processes and mounts of the sandbox and returns its slot. */
-  release(): Promise<void>
+  /** Ends the processes and mounts of the sandbox, returns its slot and flushes its disk. */
+  release(): Release
 }>
+
+export interface Release {
+  /** Processes, mounts and unneeded files are gone. Never fails. */
+  readonly ended: Promise<void>
+  readonly finished: Promise<void>
+}
 
 export function createPause(parts: {
   readonly ports: PausePorts
-  readonly cells: Pick<Cells, 'halt'>
+  readonly cells: Pick<Cells, 'beginHalt'>
   readonly copies: Pick<Copies, 'keepMemory'>
   readonly registry: SandboxRegistry
   readonly events: SandboxEvents
   readonly superseded: Pick<SupersededCells, 'clear'>
 }): Pause {
-  const { ports, cells, copies, registry, events, superseded } = parts
+  const { ports, copies, registry, events, superseded } = parts
   const { records, runtime } = ports
 
   /** Once the record is written, the sandbox is paused, even if the agent crashes. */
@@ -74,16 +80,30 @@ export function createPause(parts: {
     registry.running.delete(sandboxId)
     registry.paused.set(sandboxId, paused)
     events.paused(sandboxId)
-    const release = async () => {
-      await cells.halt(sandbox)
-      await ports.tidy(paused)
-      await ports.disks.flush(ports.diskImage(record.cellId, record.disk))
-    }
+    const release = () => beginRelease(parts, sandbox, paused)
     if (keepMemory) return { paused, release }
     // Nothing was flushed before the record was written: the unmount does that.
-    await release()
-    return { paused, release: async () => {} }
+    await release().finished
+    const nothing = Promise.resolve()
+    return { paused, release: () => ({ ended: nothing, finished: nothing }) }
   }
+}
+
+function beginRelease(
+  { ports, cells }: { readonly ports: PausePorts; readonly cells: Pick<Cells, 'beginHalt'> },
+  sandbox: RunningSandbox,
+  paused: PausedSandbox,
+): Release {
+  const halt = cells.beginHalt(sandbox)
+  // Before the next operation, which may write to the folder.
+  const ended = halt.ended.then(() => ports.tidy(paused))
+  const finish = async () => {
+    // Neither part stops the other one.
+    const results = await Promise.allSettled([ended, halt.slotReturned])
+    for (const result of results) if (result.status === 'rejected') throw result.reason
+    await ports.disks.flush(ports.diskImage(paused.cellId, paused.disk))
+  }
+  return { ended: ended.catch(() => {}), finished: finish() }
 }
 
 function memoryNotKept({ name }: Runtime): Fault {

@@ -2,6 +2,7 @@ import type { CellRecord, Owner } from '../../domain/sandboxes/cell.ts'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Cells } from './cells.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
+import type { Releases } from './releases.ts'
 import type { SupersededCells } from './superseded-cells.ts'
 
 export interface RestorePorts {
@@ -26,8 +27,9 @@ export function createRestorePaused(parts: {
   readonly cells: Pick<Cells, 'make' | 'erase'>
   readonly claim: Claim
   readonly superseded: Pick<SupersededCells, 'retire'>
+  readonly releases: Pick<Releases, 'finished'>
 }): StartPaused {
-  const { ports, cells, claim, superseded } = parts
+  const { ports, cells, claim, superseded, releases } = parts
 
   async function restore(
     paused: PausedSandbox,
@@ -59,6 +61,8 @@ export function createRestorePaused(parts: {
   return async (paused, owner, request) => {
     try {
       const sandbox = await restore(paused, owner, request)
+      // The release works on the folder of the paused cell.
+      await releases.finished(owner.sandboxId)
       await superseded.retire(owner.sandboxId, paused.cellId)
       return sandbox
     } catch (error) {

@@ -10,6 +10,7 @@ import type { SlotPool } from '../pools/slot-pool.ts'
 import { checkReadable } from './check-readable.ts'
 import { createRestorePaused } from './restore-paused.ts'
 import type { RestorePorts } from './restore-paused.ts'
+import type { Releases } from './releases.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 import type { SupersededCells } from './superseded-cells.ts'
 
@@ -37,6 +38,7 @@ export function createResume(parts: {
   readonly slots: SlotPool
   readonly claim: Claim
   readonly superseded: Pick<SupersededCells, 'retire'>
+  readonly releases: Pick<Releases, 'finished'>
 }): Resume {
   const { ports } = parts
   const restore = createRestorePaused(parts)

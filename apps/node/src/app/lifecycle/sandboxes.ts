@@ -20,6 +20,8 @@ import type { KillPorts } from './kill.ts'
 import { createPause } from './pause.ts'
 import { createRecovery } from './recovery.ts'
 import type { Recovery } from './recovery.ts'
+import { createReleases } from './releases.ts'
+import type { Releases } from './releases.ts'
 import { createResume } from './resume.ts'
 import type { ResumePorts, ResumeRequest } from './resume.ts'
 import { createSandboxRegistry, idTaken } from './sandbox-registry.ts'
@@ -124,9 +126,10 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
   const claim = createClaim(ports, pools.thaw)
   const createSandbox = createCreateSandbox({ ...parts, claim })
   const superseded = createSupersededCells(ports)
-  const resume = createResume({ ...parts, claim, superseded })
+  const releases = createReleases(ports.onReleaseError)
+  const resume = createResume({ ...parts, claim, superseded, releases })
   const pause = createPause({ ...parts, registry, superseded })
-  const kill = createKill({ ...parts, registry, superseded })
+  const kill = createKill({ ...parts, registry, superseded, releases })
   const setNetwork = createSetNetwork(ports, parts.freezes)
 
   /** Registers a running sandbox and starts the routing of requests to it. */
@@ -154,7 +157,7 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
     ...createRecovery({ ...parts, registry, queue, kill }),
     async settle() {
       await queue.settle()
-      await superseded.settle()
+      await Promise.all([releases.settle(), superseded.settle()])
     },
 
     async create(request) {
@@ -181,15 +184,14 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
       const { promise, resolve, reject } = Promise.withResolvers<{ sizeBytes: number }>()
       const answer = async (paused: PausedSandbox) =>
         resolve({ sizeBytes: await ports.keptBytes(paused).catch(() => 0) })
-      // The caller waits until the state is durable; the next operation also waits for the release.
-      const finished = runFor(sandboxId, generation, async () => {
+      // The caller waits until the state is durable; the next operation also waits for processes and mounts to be gone.
+      runFor(sandboxId, generation, async () => {
         const earlier = registry.paused.get(sandboxId)
         if (earlier) return answer(earlier)
         const { paused, release } = await pause(registry.find(sandboxId), keepMemory)
         await answer(paused)
-        await release().catch(ports.onReleaseError)
-      })
-      finished.catch(reject)
+        await releases.begin(sandboxId, release)
+      }).catch(reject)
       return promise
     },
 
@@ -222,12 +224,13 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         registry.running.set(sandboxId, await setNetwork(registry.find(sandboxId), rules))
       }),
 
-    forEachPaused: (task) => runForPaused(registry, queue, task),
+    forEachPaused: (task) => runForPaused({ registry, queue, releases }, task),
 
     inspect: (sandboxId, task, signal) =>
       queue.inspect(
         sandboxId,
         async (ended) => {
+          await releases.finished(sandboxId)
           const paused = registry.paused.get(sandboxId)
           const record = paused ?? registry.find(sandboxId).record
           return task({ record, isMounted: paused === undefined }, ended)
@@ -238,13 +241,19 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
 }
 
 async function runForPaused(
-  { paused }: SandboxRegistry,
-  queue: Pick<KeyedQueue, 'run'>,
+  parts: {
+    readonly registry: SandboxRegistry
+    readonly queue: Pick<KeyedQueue, 'run'>
+    readonly releases: Releases
+  },
   task: (record: PausedSandbox) => Promise<void>,
 ): Promise<void> {
+  const { queue, releases } = parts
+  const { paused } = parts.registry
   // Queue all tasks in one step: operations that are requested from now on come later.
   const done = [...paused.keys()].map((sandboxId) =>
     queue.run(sandboxId, async () => {
+      await releases.finished(sandboxId)
       const record = paused.get(sandboxId)
       if (record) await task(record)
     }),

@@ -40,6 +40,7 @@ function setup(save: () => Promise<void> = async () => {}) {
         },
         expectRestores: async () => {},
         launch: () => assert.fail(),
+        beginHalt: () => assert.fail(),
         halt: async () => {},
         erase: async () => {},
       },

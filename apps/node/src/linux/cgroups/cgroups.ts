@@ -126,7 +126,8 @@ async function removeTree(folder: string): Promise<void> {
         (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
       )
     },
-    { timeoutMs: 30_000 },
+    // Killed processes end within milliseconds, and callers wait for it.
+    { timeoutMs: 30_000, intervalMs: 5 },
   )
 }
 
