@@ -38,7 +38,8 @@ export interface NodeSandbox {
 /** Reads what a node itself has written about its sandboxes. */
 export async function readSandboxes({ dataDir }: RigNode): Promise<NodeSandbox[]> {
   const folder = join(dataDir, 'cells')
-  const names = await readdir(folder).catch(() => [])
+  // A folder whose name begins with a dot is being removed.
+  const names = (await readdir(folder).catch(() => [])).filter((name) => !name.startsWith('.'))
   const records = await Promise.all(names.map((name) => readRecord(join(folder, name))))
   return records.flatMap((record) => (record ? [record] : []))
 }
