@@ -23,6 +23,7 @@ cat etc/hostname etc/resolv.conf file
 stat -c '%n %a %u:%g' . etc etc/hosts tmp tmp/.X11-unix
 echo kept > etc/hostname
 cd ..
+flock --nonblock disk.img echo free || echo locked
 umount rootfs disk
 mount 0 second 'nameserver 192.0.2.2'
 cat rootfs/etc/hostname rootfs/etc/resolv.conf
@@ -47,6 +48,7 @@ test('`rootfs` fills a new disk, and leaves the files of a used one alone', asyn
     'etc/hosts 644 61000:61000',
     'tmp 1777 61000:61000',
     'tmp/.X11-unix 1777 61000:61000',
+    'locked',
     'kept',
     'nameserver 192.0.2.1',
   ])

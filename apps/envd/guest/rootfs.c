@@ -16,9 +16,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* musl has no kernel headers; these are from linux/loop.h. */
@@ -35,17 +37,31 @@ struct loop_config {
   uint64_t reserved[8];
 };
 
-enum { ATTEMPTS = 64, MAX_OPTIONS = 4096 };
+enum { ATTEMPTS = 64, MAX_OPTIONS = 4096, LOCK_WAITS = 6000, WAIT_NS = 5000000 };
 
 static int fail(const char *what) {
   fprintf(stderr, "rootfs: %s: %s\n", what, strerror(errno));
   return 1;
 }
 
+/*
+ * Waits at most 30 seconds until no loop device uses the image: a lazy unmount ends when the last process of
+ * the sandbox is gone. Two file systems on one image would destroy it. The loop device keeps the open file,
+ * and with it the lock.
+ */
+static int lock_image(int file) {
+  static const struct timespec interval = {.tv_nsec = WAIT_NS};
+  for (int i = 0; flock(file, LOCK_EX | LOCK_NB) < 0; i++) {
+    if (errno != EWOULDBLOCK || i == LOCK_WAITS) return -1;
+    nanosleep(&interval, NULL);
+  }
+  return 0;
+}
+
 /* Opens a loop device on the image. The device goes when its last user is gone. */
 static int attach(const char *image, char device[32]) {
   int file = open(image, O_RDWR | O_CLOEXEC), control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-  if (file < 0 || control < 0) return -1;
+  if (file < 0 || control < 0 || lock_image(file) < 0) return -1;
   struct loop_config config = {.fd = (uint32_t)file, .info.flags = AUTO_DETACH};
   snprintf((char *)config.info.file_name, sizeof config.info.file_name, "%s", image);
   for (int i = 0; i < ATTEMPTS; i++) {
