@@ -88,17 +88,23 @@ export async function startProgram(sandbox: Sandbox): Promise<string> {
   return `kill -0 ${handle.pid} && echo alive`
 }
 
-/** Repeats the command until the sandbox answers. */
-export function waitForShell(sandbox: Sandbox, command: string): Promise<string> {
-  return waitFor(
-    command,
-    () =>
-      shell(sandbox, command, { timeoutMs: 60_000 }).then(
-        ({ stdout }) => stdout,
-        () => undefined,
-      ),
-    { timeoutMs: limitMs, intervalMs: 200 },
-  )
+/** Repeats the command until the sandbox answers. The error after a timeout has the last failure. */
+export async function waitForShell(sandbox: Sandbox, command: string): Promise<string> {
+  let last: unknown
+  const attempt = async (): Promise<string | undefined> => {
+    try {
+      return (await shell(sandbox, command, { timeoutMs: 60_000 })).stdout
+    } catch (error) {
+      last = error
+      return undefined
+    }
+  }
+  try {
+    return await waitFor(command, attempt, { timeoutMs: limitMs, intervalMs: 200 })
+  } catch (error) {
+    const message = `${String(error)} in ${sandbox.sandboxId}; last: ${String(last)}`
+    throw new Error(message, { cause: error })
+  }
 }
 
 /** Waits for a state of the fleet. */
