@@ -20,13 +20,14 @@ const packagesOf: Record<string, readonly string[]> = {
   kit: [],
   contracts: ['kit'],
   client: ['contracts', 'kit'],
+  objects: ['kit'],
   'simulated-node': ['contracts', 'kit'],
   // Runs the composition roots of the other apps in one process.
   server: [...shared, 'api', 'edge', 'node', 'dashboard/build'],
   // `doctor`, `down` and `status` work on the machine itself, also without a server.
   cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/inventory', 'node/config'],
   // The node bundles envd for its sandboxes and reports its version.
-  node: [...shared, 'envd/version', 'egress/control', 'egress/authority'],
+  node: [...shared, 'objects', 'envd/version', 'egress/control', 'egress/authority'],
 }
 
 /** Apps without layers. */
@@ -66,7 +67,7 @@ const layers: Record<string, Layer> = {
 }
 const adapter: Layer = {
   folders: ['domain', 'linux', 'debian'],
-  packages: ['kit', 'client', 'envd', 'egress'],
+  packages: ['kit', 'client', 'objects', 'envd', 'egress'],
 }
 /** The doctor reports unreadable records. */
 layers['setup'] = { ...adapter, folders: [...adapter.folders, 'state'] }

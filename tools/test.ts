@@ -76,7 +76,8 @@ const phases: readonly TestPhase[] = [
   {
     name: 'system',
     patterns: ['tests/system/**/*.test.ts', 'tests/ecosystem/**/*.test.ts'],
-    excluded: ['tests/system/fleet/rig/**'],
+    // Need several nodes or Ceph.
+    excluded: ['tests/system/fleet/rig/**', 'tests/system/fleet/object*.test.ts'],
     // System tests mostly wait for processes.
     filesAtOnce: 3,
     alone: [
@@ -99,8 +100,8 @@ const phases: readonly TestPhase[] = [
   },
   {
     name: 'fleet',
-    patterns: ['tests/system/fleet/rig/**/*.test.ts'],
-    // Each file starts three nodes.
+    patterns: ['tests/system/fleet/rig/**/*.test.ts', 'tests/system/fleet/object*.test.ts'],
+    // Each file starts several nodes or a Ceph.
     filesAtOnce: 1,
     fileLimitMinutes: 60,
   },

@@ -92,6 +92,18 @@ export const apiSandboxErrors: EntryGroup = {
       'The node has restarted, or another node answers at its address. Nothing was changed.',
       'Retry after a moment.',
     ],
+    node_unsuitable: [
+      'The memory of the paused sandbox needs a CPU or a runtime that the other nodes lack.',
+      'Send `memory: false` to boot from the files, or wait for the node that paused it.',
+    ],
+    objects_unavailable: [
+      'What the sandbox needs is in the object store, which does not answer.',
+      'Try again later.',
+    ],
+    sandbox_content_missing: [
+      'The node of the paused sandbox does not answer, and the object store does not have its newest content.',
+      'Try again when the node is back; an operator can restore the object.',
+    ],
     node_unavailable: [
       'The node does not answer; a resume may or may not have started the sandbox.',
       'Retry with backoff; after a resume, check `GET /sandboxes/{sandboxID}` first.',

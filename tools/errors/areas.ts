@@ -28,6 +28,8 @@ const areasByPath: ReadonlyArray<readonly [start: string, areas: readonly Area[]
   // The start builds `base`, and an install builds the other templates of the catalogue.
   ['apps/node/src/template/', ['start', 'node']],
   ['apps/node/', ['node']],
+  ['packages/objects/src/settings.ts', ['start']],
+  ['packages/objects/', ['node']],
   // The node passes these on; API and command line catch their own.
   ['packages/kit/src/address-ranges.ts', ['node']],
   ['packages/kit/src/wait.ts', ['node']],

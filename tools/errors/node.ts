@@ -115,6 +115,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'The node has no such template in its catalogue.',
       'Report this: server and node are of different releases.',
     ],
+    node_unsuitable: [
+      'Saved memory needs CPU features, or an architecture, that this node lacks.',
+      'Resume on a node with the CPU of the one that saved it, or boot from the files.',
+    ],
     not_named: [
       'The server withdrew an identity that it offered for a pre-warmed sandbox.',
       'Nothing.',
@@ -122,6 +126,27 @@ both. The reason travels in the header \`atoll-reason\`.`,
     not_ready: [
       'The ready command of the template did not succeed within its time limit.',
       'Correct the start or ready command of the template.',
+    ],
+    object_conflict: [
+      'Another node uploaded the same content of a sandbox: this node runs on a copy or an old backup of its data.',
+      'Stop the node, and start the one with the newer data.',
+    ],
+    object_damaged: [
+      'An object is not what its manifest promises. It is not used.',
+      'Restore the object from a backup of the bucket.',
+    ],
+    object_missing: [
+      'The object store lacks what a node wants to fetch.',
+      'Start the node that has it; restore the object if the bucket lost it.',
+    ],
+    object_unreadable: ['A newer release wrote the objects.', 'Upgrade the node.'],
+    objects_disabled: [
+      'The node has no object store, so it cannot fetch anything.',
+      'Set `ATOLL_S3_BUCKET` and the settings beside it on all nodes.',
+    ],
+    objects_unavailable: [
+      'The object store does not answer, or refuses the request; uploads are tried again.',
+      'Check the store, `ATOLL_S3_ENDPOINT`, the bucket and the access key.',
     ],
     other_runtime: [
       'Another runtime made the sandbox or snapshot; clients get `sandbox_memory_lost` or `snapshot_unreadable`.',

@@ -64,6 +64,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const access = createSandboxAccess(core.tokenSeed, network.rules, parts.domain)
   const { catalogue, findOrInstall } = own(startCatalogue(core))
   const sandboxes = own(startSandboxes({ core, network, access, findOrInstall }))
+  remote?.useRecovery(sandboxes.recoverResumes)
   const snapshots = own(startSnapshots(core, sandboxes))
   const builds = own(startBuilds(core, { findOrInstall, catalogue }))
   const { logs, startDeletion } = createLogParts(core)

@@ -1,4 +1,5 @@
 import { parseEnvironment } from '@atoll/kit/config'
+import { objectEnv } from '@atoll/objects/settings'
 import { z } from 'zod'
 import { parseRegistries } from './domain/builds/image.ts'
 import { parseVariables } from './domain/builds/variables.ts'
@@ -130,6 +131,7 @@ export const NodeEnv = z.object({
     .describe(
       'Maximum total size of the disks of all sandboxes, running and paused, as a multiple of the size of the data file system. Default: no limit, since disks take only the space that is written to.',
     ),
+  ...objectEnv,
   ATOLL_POOL_MEMORY_MB: z.coerce
     .number()
     .int()

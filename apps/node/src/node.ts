@@ -18,6 +18,8 @@ import type { EnvdFiles } from './composition/envd-files.ts'
 import type { Host } from './composition/host.ts'
 import { measureRuntime } from './composition/measure-runtime.ts'
 import { layersDirOf, openNodeFiles } from './composition/node-files.ts'
+import { openObjects } from './composition/objects/open-objects.ts'
+import { serveObjects } from './composition/objects/with-objects.ts'
 import { openImages } from './composition/images.ts'
 import { openChanges } from './composition/changes.ts'
 import { startLogs, withLastEntries } from './composition/logs.ts'
@@ -67,12 +69,13 @@ export type OpenCapture = (into: string) => Promise<Capture & Disposable>
 export async function startNode(config: NodeConfig, parts: NodeParts): Promise<RunningNode> {
   const { log } = parts
   await mkdir(config.ATOLL_DATA_DIR, { recursive: true, mode: 0o700 })
-  const installation = toInstallation(await realpath(config.ATOLL_DATA_DIR))
+  const dataDir = await realpath(config.ATOLL_DATA_DIR)
+  const installation = toInstallation(dataDir)
   const keys = parts.keyRing ?? (await ensureKeyFile(toKeyFile(config)))
   await using opened = await openNodeFiles(config, installation, { ...parts, keys })
   const { host, files, envd } = opened
   const runtime = parts.measure ? measureRuntime(opened.runtime, parts.measure) : opened.runtime
-  const identity = await startEpoch(installation.dataDir)
+  const identity = await startEpoch(dataDir)
   await resealRecords(host)
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const sweeping = startSweeping(host, files, log)
@@ -85,24 +88,24 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     images: openImages(config, host),
     wanted: parts.wanted ?? [],
     memoryBytes: (cellId) => readMemory(usage, cellId),
-    cpuUsedNs: usage.cpuUsedNs,
-    oomKills: usage.oomKills,
+    ...{ cpuUsedNs: usage.cpuUsedNs, oomKills: usage.oomKills },
   })
   await logStart(runtime, adopted, log)
-  const { sandboxes, pools, builds, installs } = open
-  const logging = startLogs({ dataDir: installation.dataDir, ...open, events, log })
+  const objects = await openObjects({ config, host, runtime, files, envd, log, ...identity })
+  const served = serveObjects(objects, { ...open, host, files, events, log })
+  const { sandboxes, builds } = served
+  const logging = startLogs({ dataDir, ...open, events, log })
   const { logs } = logging
   const transport = serveInMemory(
     {
       sandboxes: withLastEntries(sandboxes, logs),
-      snapshots: host.snapshots,
-      ...{ pools, builds, installs, files, logs, events },
+      ...{ snapshots: host.snapshots, objects: served.access },
+      ...{ pools: open.pools, installs: open.installs, builds, files, logs, events },
       changes: openChanges(host, files, sandboxes),
       ...openConnections(host, sandboxes),
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
-      facts: { ...identity, ...(await describeNode(runtime, envd)) },
-      measure: createMeasure(installation.dataDir),
-      egressDecisions: host.egress.decisionCounts,
+      facts: { ...identity, ...(await describeNode(runtime, envd)), hasObjects: !!objects },
+      ...{ measure: createMeasure(dataDir), egressDecisions: host.egress.decisionCounts },
     },
     log,
   )
@@ -110,11 +113,9 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   return {
     transport,
     resealRecords: () => resealRecords(host),
-    openCapture: captureWithout(sweeping, sandboxes, {
-      dataDir: installation.dataDir,
-      layersDir: layersDirOf(config),
-    }),
+    openCapture: captureWithout(sweeping, sandboxes, { dataDir, layersDir: layersDirOf(config) }),
     async close() {
+      await served.close()
       await sweeping.stop()
       await logging.close()
       await open.close()
@@ -184,7 +185,7 @@ async function logStart(runtime: Runtime, adopted: Reclaimed, log: Logger): Prom
 async function describeNode(
   runtime: Runtime,
   envd: EnvdFiles,
-): Promise<Omit<ServiceParts['facts'], 'nodeId' | 'epoch'>> {
+): Promise<Omit<ServiceParts['facts'], 'nodeId' | 'epoch' | 'hasObjects'>> {
   return {
     runtime: runtime.name,
     envdVersion: envd.version,

@@ -11,6 +11,7 @@ export type Operation =
   | 'pause'
   | 'keepMemory'
   | 'resume'
+  | 'fetch'
   | 'network'
   | 'snapshot'
   | 'deleteSnapshot'

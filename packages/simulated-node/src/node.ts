@@ -123,34 +123,37 @@ interface FailureControls {
   readonly begun: FailureInjector['begun']
 }
 
-/** `newAddress` returns the address for a new or resumed sandbox. */
+/**
+ * `newAddress` returns the address for a new or resumed sandbox. `objects` is shared by the nodes of a fleet: a pause is in
+ * it at once.
+ */
 export function simulateNode(
   newAddress: () => string = () => '127.0.0.2',
   nodeId = 'sim',
+  objects?: NodeState['objects'],
 ): SimulatedNode {
   const events = createEvents()
   const failures = createFailureInjector()
   const state: NodeState = {
     ...{ running: new Map(), paused: new Map(), snapshots: new Map() },
-    ...{ events, failures, newAddress },
+    ...{ events, failures, newAddress, objects },
   }
   let keepsMemory = true
+  const facts = { ...simulatedFacts, hasObjects: objects !== undefined }
   const usage = simulateUsage(state)
   const keeping = { keepsMemory: () => keepsMemory, sizeOf: usage.sizeOf }
   const pauses = simulatePauses(state, keeping)
   const snapshots = simulateSnapshots(state, keeping)
-  const warmPool = simulateWarmPool(failures)
-  const logs = simulateLogs(failures.throwIfDown)
+  const [warmPool, logs] = [simulateWarmPool(failures), simulateLogs(failures.throwIfDown)]
   const [changes, connections] = [simulateChanges(state), simulateConnections(state)]
-  const builds = simulateBuilds(failures)
-  const catalogue = simulateCatalogue(failures)
+  const [builds, catalogue] = [simulateBuilds(failures), simulateCatalogue(failures)]
   const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
   const hasTemplate = (id: string) => builtIn.includes(id) || builds.templates.has(id)
   const sandboxes = simulateSandboxes(state, { snapshots, warmPool, hasTemplate })
   const agent = simulateAgent(nodeId, events)
   const getNode = () => {
     failures.throwIfDown()
-    return { ...simulatedFacts, ...agent.identity(), keepsMemory }
+    return { ...facts, ...agent.identity(), keepsMemory }
   }
   const methods = {
     ...{ getNode, ...sandboxes.methods, ...pauses.methods, ...snapshots.methods },

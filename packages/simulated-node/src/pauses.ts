@@ -4,9 +4,12 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { checkGeneration, notFound } from './sandbox.ts'
 import { toMessage } from './sandbox-message.ts'
-import type { NodeState } from './sandbox.ts'
+import type { NodeState, PausedSandbox } from './sandbox.ts'
 
-type Methods = Pick<ServiceImpl<typeof NodeService>, 'pauseSandbox' | 'resumeSandbox'>
+type Methods = Pick<
+  ServiceImpl<typeof NodeService>,
+  'pauseSandbox' | 'resumeSandbox' | 'fetchSandbox'
+>
 
 interface PauseOptions {
   readonly keepsMemory: () => boolean
@@ -42,24 +45,26 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       const sandbox = running.get(sandboxId)
       if (!sandbox) throw notFound()
       running.delete(sandboxId)
-      paused.set(sandboxId, { ...sandbox, isPausing: false, keepsMemory: keepMemory })
+      keep(state, sandboxId, { ...sandbox, isPausing: false, keepsMemory: keepMemory })
       events.publish({ case: 'paused', value: { sandboxId } })
       await failures.apply('pause', 'after')
       return { sizeBytes: sizeOf(sandboxId, keepMemory) }
     },
-    async resumeSandbox({ sandboxId, boot, accessToken, network, ingress, generation }) {
+    fetchSandbox: (request) => fetchPaused(state, request),
+    async resumeSandbox(request) {
+      const { sandboxId, boot, accessToken, network, ingress, generation } = request
       failures.throwIfDown()
       checkReadable(sandboxId)
       checkGeneration(state, { sandboxId, generation })
       const current = running.get(sandboxId)
       if (current) return { sandbox: toMessage(sandboxId, current) }
       const before = paused.get(sandboxId)
-      if (!before) throw notFound()
+      if (!before || isOlder(before, request)) throw notFound()
       paused.set(sandboxId, { ...before, generation })
       await failures.apply('resume')
       const found = paused.get(sandboxId)
       if (!found) throw notFound()
-      const { keepsMemory: hasMemory, ...sandbox } = found
+      const { keepsMemory: hasMemory, keptGeneration: _kept, ...sandbox } = found
       paused.delete(sandboxId)
       const boots = sandbox.boots + (boot || !hasMemory ? 1 : 0)
       const address = state.newAddress()
@@ -73,6 +78,37 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
   return { methods }
 }
 
+function isOlder(
+  { keptGeneration }: PausedSandbox,
+  wanted: { readonly keptGeneration: number },
+): boolean {
+  return keptGeneration !== undefined && keptGeneration < wanted.keptGeneration
+}
+
+function keep({ paused, objects }: NodeState, sandboxId: string, sandbox: PausedSandbox): void {
+  const content = { ...sandbox, keptGeneration: sandbox.generation }
+  paused.set(sandboxId, content)
+  objects?.set(keyOf(sandboxId, sandbox.generation), content)
+}
+
+async function fetchPaused(
+  state: NodeState,
+  request: { readonly sandboxId: string; keptGeneration: number; generation: number },
+) {
+  const { sandboxId, keptGeneration, generation } = request
+  await state.failures.apply('fetch')
+  checkGeneration(state, { sandboxId, generation })
+  const content = state.objects?.get(keyOf(sandboxId, keptGeneration))
+  if (!content) throw notFound()
+  state.paused.set(sandboxId, { ...content, generation })
+  await state.failures.apply('fetch', 'after')
+  return {}
+}
+
+function keyOf(sandboxId: string, keptGeneration: number): string {
+  return `${sandboxId}.${keptGeneration}`
+}
+
 function markPausing({ running, events }: NodeState, sandboxId: string, isPausing: boolean): void {
   const sandbox = running.get(sandboxId)
   if (!sandbox) return
@@ -83,12 +119,14 @@ function markPausing({ running, events }: NodeState, sandboxId: string, isPausin
 }
 
 /** Returns paused and quarantined sandboxes as the node protocol reports them. */
-export function listPaused(paused: NodeState['paused']) {
+export function listPaused({ paused, objects }: Pick<NodeState, 'paused' | 'objects'>) {
   return [...paused].map(([sandboxId, sandbox]) => ({
     sandboxId,
     address: '',
     state: sandbox.isQuarantined ? SandboxState.QUARANTINED : SandboxState.PAUSED,
     keepsMemory: sandbox.keepsMemory,
     generation: sandbox.isQuarantined ? 0 : sandbox.generation,
+    keptGeneration: sandbox.keptGeneration ?? 0,
+    isDurable: objects?.has(keyOf(sandboxId, sandbox.keptGeneration ?? 0)) ?? false,
   }))
 }

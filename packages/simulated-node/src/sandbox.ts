@@ -17,6 +17,8 @@ export interface NodeState {
   readonly snapshots: Map<string, SimulatedSnapshot>
   readonly events: ReturnType<typeof createEvents>
   readonly failures: FailureInjector
+  /** Paused sandboxes in the object store that several nodes share, by ID and paused generation. Undefined: none. */
+  readonly objects: Map<string, PausedSandbox> | undefined
   /** Returns the address for a new or resumed sandbox. */
   newAddress(): string
 }
@@ -49,6 +51,8 @@ export type SimulatedShape = Pick<
 
 export interface PausedSandbox extends SimulatedSandbox {
   readonly keepsMemory: boolean
+  /** Generation that was paused. */
+  readonly keptGeneration?: number
   /** The node cannot read the record of the sandbox. */
   readonly isQuarantined?: boolean
 }

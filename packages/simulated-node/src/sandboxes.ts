@@ -73,14 +73,14 @@ export function simulateSandboxes(state: NodeState, parts: SandboxParts) {
       await failures.apply('get')
       const sandbox = running.get(sandboxId)
       if (sandbox) return { sandbox: toMessage(sandboxId, sandbox) }
-      const found = listPaused(paused).find((other) => other.sandboxId === sandboxId)
+      const found = listPaused(state).find((other) => other.sandboxId === sandboxId)
       if (!found) throw notFound()
       return { sandbox: found }
     },
     listSandboxes() {
       failures.throwIfDown()
       const listed = [...running].map(([id, sandbox]) => toMessage(id, sandbox))
-      return { sandboxes: [...listed, ...listPaused(paused)] }
+      return { sandboxes: [...listed, ...listPaused(state)] }
     },
     watchSandboxes: (_, { signal }) => watch(state, signal),
   }

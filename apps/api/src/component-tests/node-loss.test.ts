@@ -36,6 +36,7 @@ test('running sandboxes of a lost node end, paused ones stay, and the node kills
     const loss = startLossDetection({
       fleet: { listNodes: silentNodes(api.node.nodeId, ['b', 'c']) },
       ...{ sandboxes, silence: createSilence(), clock: systemClock, log: silentLogger },
+      recoverResumes: async () => {},
       nowMs: () => (nowMs += 5_000),
     })
     await waitFor('the loss', async () => {
@@ -67,6 +68,7 @@ test('nothing ends when most nodes are silent', async () => {
     const loss = startLossDetection({
       fleet: { listNodes: list },
       ...{ sandboxes, silence: createSilence(), clock: systemClock, log: silentLogger },
+      recoverResumes: async () => {},
       nowMs: () => (passes += 1) * 5_000,
     })
     await waitFor('many passes', () => {

@@ -2,6 +2,7 @@ import { startLossDetection } from '../app/fleet/loss.ts'
 import { createMembership } from '../app/fleet/membership.ts'
 import type { Membership } from '../app/fleet/membership.ts'
 import { startRemoteNodes } from '../app/fleet/remote-nodes.ts'
+import type { RecoverResumes } from '../app/sandboxes/recover-resumes.ts'
 import type { NodeAddress } from '../domain/fleet-member.ts'
 import type { NodeLink } from '../domain/node.ts'
 import { createSilence } from '../domain/nodes/silence.ts'
@@ -21,6 +22,8 @@ export interface FleetCalls extends Membership {
 
 export interface StartedFleet {
   readonly calls: FleetCalls
+  /** Sets what recovers resumes on lost nodes. */
+  useRecovery(recoverResumes: RecoverResumes): void
   close(): Promise<void>
 }
 
@@ -34,8 +37,10 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
   }
   const remote = startRemoteNodes({ store: stores.fleet, fleet, connect, log })
   await remote.first
+  let recoverResumes: RecoverResumes = async () => {}
   const loss = startLossDetection({
     ...{ fleet: stores.fleet, sandboxes: stores.sandboxes, silence, clock, log },
+    recoverResumes: (nodeId) => recoverResumes(nodeId),
     nowMs: () => performance.now(),
   })
   placing.useSuspicion(silence.isSuspect)
@@ -50,6 +55,7 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
         return sandbox && running.has(sandbox.state) ? sandbox.nodeId : undefined
       },
     },
+    useRecovery: (given) => void (recoverResumes = given),
     async close() {
       await loss.close()
       await remote.close()

@@ -7,12 +7,16 @@ import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
 import { createEnding } from '../app/sandboxes/ending.ts'
 import type { Ending } from '../app/sandboxes/ending.ts'
 import { createExpiry } from '../app/sandboxes/expire.ts'
+import type { OwnerPorts } from '../app/sandboxes/find-abandoned.ts'
 import { createLaunching } from '../app/sandboxes/launch-sandbox.ts'
 import type { Launching } from '../app/sandboxes/launch-sandbox.ts'
+import { createMoveIfNeeded } from '../app/sandboxes/move-sandbox.ts'
 import { createPausing } from '../app/sandboxes/pause-sandbox.ts'
 import type { Pausing } from '../app/sandboxes/pause-sandbox.ts'
 import { startNamesOfNodes } from '../app/sandboxes/ready-names.ts'
 import { deleteEnded, reconcileSandboxes } from '../app/sandboxes/reconcile.ts'
+import { createRecoverResumes } from '../app/sandboxes/recover-resumes.ts'
+import type { RecoverResumes } from '../app/sandboxes/recover-resumes.ts'
 import { createSandboxes } from '../app/sandboxes/sandboxes.ts'
 import type { Sandboxes } from '../app/sandboxes/sandboxes.ts'
 import { createSettle } from '../app/sandboxes/settle.ts'
@@ -33,6 +37,7 @@ import type { SandboxAccess } from './sandbox-access.ts'
 export interface SandboxParts extends SandboxUseCases {
   /** Resolves once records and node agree after a crash, even if the node does not answer. */
   readonly reconciled: Promise<void>
+  readonly recoverResumes: RecoverResumes
   /** Cancels creates in progress. */
   cancelCreates(): void
   /** Stops all loops. Waits a few seconds for kills, pauses, resumes and copies in progress. */
@@ -70,11 +75,13 @@ export function startSandboxes(shared: Shared): SandboxParts {
   const expiry = startLoop('expiry', createExpiry({ ...work, pausing, clock, log }), log)
   closing.defer(() => expiry.close())
   const useCases = createUseCases(shared, { work, pausing, expiry, stopping, closing })
-  const reconciling = startReconciling(core, work, useCases.launching)
+  const owners = ownerPorts(core, work, useCases.launching)
+  const reconciling = startReconciling(core, work, owners)
   closing.defer(() => reconciling.close())
   return {
     ...useCases,
     reconciled: reconciling.first,
+    recoverResumes: createRecoverResumes({ ...work, ...owners }),
     cancelCreates: () => stopping.abort(),
     close: () => closing.disposeAsync(),
   }
@@ -110,7 +117,9 @@ function createUseCases(
   const { templates, snapshots } = core.stores
   const { networkAccessOf } = access
   const onEndChanged = () => parts.expiry.nudge()
+  const moveIfNeeded = createMoveIfNeeded({ ...work, fleet, placing })
   const start = createStartSandbox({
+    moveIfNeeded,
     ...{ ...work, networkAccessOf, onEndChanged, tokenOf: access.requiredTokenOf },
   })
   const names = startNamesOfNodes(fleet, access.envdTokenOf, log)
@@ -129,15 +138,19 @@ function createUseCases(
   }
 }
 
-/** Keeps the records of each node in agreement with it. `first` resolves after the first pass for the nodes of now. */
-function startReconciling(core: Core, work: Work, launching: Launching) {
-  const { log, stores, fleet } = core
-  const ports = {
-    ...work,
+function ownerPorts({ stores, clock }: Core, work: Work, launching: Launching): OwnerPorts {
+  return {
+    clock,
     leases: stores.leases,
-    isUnderway: (id: string) => launching.isCreating(id) || work.transitions.isUnderway(id),
-    onUnknown: createUnknownReport(log),
+    processId: work.processId,
+    isUnderway: (id) => launching.isCreating(id) || work.transitions.isUnderway(id),
   }
+}
+
+/** Keeps the records of each node in agreement with it. `first` resolves after the first pass for the nodes of now. */
+function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
+  const { log, fleet } = core
+  const ports = { ...work, ...owners, onUnknown: createUnknownReport(log) }
   const firsts: Promise<void>[] = []
   const { close } = fleet.forEach((member) => {
     const pass = async (signal: AbortSignal) => {

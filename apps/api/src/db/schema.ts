@@ -135,6 +135,8 @@ export interface TemplateBuildRow {
   failed_step: Generated<string | null>
   /** Node that has the files; null if every node has them. */
   node_id: Generated<string | null>
+  /** Whether the object store has the files. */
+  is_durable: Generated<number>
 }
 
 export interface BuildLogRow {
@@ -213,6 +215,10 @@ export interface SandboxRow {
   /** Null if the row is of an old Atoll version and not claimed yet. */
   node_id: string | null
   generation: number
+  /** Generation that was paused. */
+  kept_generation: number | null
+  /** Generation whose content the object store has. */
+  durable_generation: number | null
   /** Sandbox that this one is a copy of; null if it began as a template. */
   parent_id: string | null
   /** Kind of the copy. */

@@ -1,3 +1,4 @@
+import type { FilesOnNode } from './files-on-node.ts'
 import type { BuildNode } from './builds/build-node.ts'
 import type { CatalogueNode } from './catalogue.ts'
 import type { ConnectionNode } from './network/connections.ts'
@@ -46,6 +47,12 @@ export interface SandboxNode {
    */
   resume(sandbox: NodeResume, signal: AbortSignal): Promise<void>
   /**
+   * Fetches the content of a paused sandbox from the object store and keeps it paused. Faults: `node_unsuitable` when this
+   * node cannot restore it, `objects_unavailable`, `sandbox_content_missing` when the store does not have it,
+   * `disk_full`.
+   */
+  fetch(sandbox: NodeFetch, signal: AbortSignal): Promise<void>
+  /**
    * Returns once the rules are in force. Faults: `sandbox_not_found` when the sandbox does not run,
    * `network_update_failed`.
    */
@@ -60,11 +67,14 @@ export interface SandboxNode {
     snapshot: { readonly id: string; readonly copies: number },
     signal: AbortSignal,
   ): Promise<{ readonly keepsMemory: boolean; readonly sizeBytes: number }>
-  /** Succeeds also when the snapshot does not exist. */
+  /** Deletes it from the object store too. Succeeds also when the snapshot does not exist. */
   deleteSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
-  listSnapshots(signal: AbortSignal): Promise<readonly string[]>
-  /** Deletes everything that belongs to the sandbox. Succeeds also when the sandbox does not exist. */
-  kill(sandbox: SandboxRef): Promise<void>
+  listSnapshots(signal: AbortSignal): Promise<FilesOnNode>
+  /**
+   * Deletes everything of the sandbox on this node, and in the object store if the sandbox has ended everywhere. Succeeds
+   * also when the sandbox does not exist.
+   */
+  kill(sandbox: SandboxRef & { readonly isElsewhere?: boolean }): Promise<void>
   find(id: string, signal: AbortSignal): Promise<OnNode>
   /** Lists running, paused and quarantined sandboxes by ID. */
   list(signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<OnNode>>>
@@ -114,6 +124,16 @@ export interface NodeResume extends SandboxRef {
   readonly ingress: Ingress
   /** Boots from the files, even if the memory was saved. */
   readonly boot: boolean
+  /** Content that the object store has. A node with older content does not resume it. */
+  readonly keptGeneration?: number | undefined
+}
+
+/** The generation is the new one. */
+export interface NodeFetch extends SandboxRef {
+  /** Content to fetch: the generation that was paused. */
+  readonly keptGeneration: number
+  /** The memory is not needed. */
+  readonly boot: boolean
 }
 
 export interface SandboxEnd extends SandboxRef {
@@ -131,6 +151,8 @@ export interface NodeFacts {
   readonly version: string
   /** Whether a pause under the runtime of the node keeps the memory. */
   readonly keepsMemory: boolean
+  /** Whether the node has an object store, from which it can fetch what other nodes saved. */
+  readonly hasObjects: boolean
   readonly machine: {
     readonly cpuArchitecture: string
     readonly cpuFamily: string

@@ -74,6 +74,8 @@ export interface SnapshotStore {
   listUnpublished(): Promise<Snapshot[]>
   /** Returns the IDs that have a record. */
   known(ids: readonly string[]): Promise<ReadonlySet<string>>
+  /** Notes that the object store has these snapshots. */
+  markDurable(ids: readonly string[]): Promise<void>
   /** Deletes only the record. */
   delete(id: string): Promise<void>
 }

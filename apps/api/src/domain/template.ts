@@ -14,6 +14,8 @@ export interface Template {
   readonly snapshotOf: { readonly sandboxId: string; readonly teamId: string } | undefined
   /** Node that has the files; undefined if every node has them. */
   readonly nodeId: string | undefined
+  /** Whether other nodes can fetch the files from the object store. */
+  readonly isDurable: boolean
   /** Version of the envd in the template; undefined means the envd version of the node. */
   readonly envdVersion: string | undefined
   readonly resources: Resources
@@ -70,7 +72,7 @@ export interface TemplateTag {
 
 export type BaseTemplate = Omit<
   Template,
-  'snapshotId' | 'snapshotOf' | 'envdVersion' | 'nodeId'
+  'snapshotId' | 'snapshotOf' | 'envdVersion' | 'nodeId' | 'isDurable'
 > & {
   readonly alias: string
 }

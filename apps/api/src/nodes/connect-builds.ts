@@ -17,10 +17,11 @@ export function connectBuilds(transport: Transport): BuildNode {
       }
     },
     async deleteTemplate(templateId, signal) {
-      await client.deleteTemplate({ templateId }, { signal })
+      await client.deleteTemplate({ templateId, deleteObjects: true }, { signal })
     },
     async listTemplates(signal) {
-      return (await client.listTemplates({}, { signal })).templateIds
+      const { templateIds: ids, durableIds } = await client.listTemplates({}, { signal })
+      return { ids, durableIds }
     },
     async measureTemplates(ids, signal) {
       const { sizeBytes } = await client.measureTemplates({ templateIds: [...ids] }, { signal })

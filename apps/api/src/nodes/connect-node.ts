@@ -4,6 +4,7 @@ import type { Client, Transport } from '@connectrpc/connect'
 import type { SandboxEnd, SandboxNode } from '../domain/node.ts'
 import {
   toAbsenceFault,
+  toFetchFault,
   toCreateFault,
   toFenceFault,
   toNetworkFault,
@@ -61,7 +62,7 @@ function nodeMethods(
 
 function sandboxMethods(
   client: NodeClient,
-): Pick<SandboxNode, 'create' | 'pause' | 'resume' | 'updateNetwork' | 'kill'> {
+): Pick<SandboxNode, 'create' | 'pause' | 'resume' | 'fetch' | 'updateNetwork' | 'kill'> {
   return {
     async create(
       { id, generation, nodeTemplateId, snapshotId, resources, envVars, isNamed, ...given },
@@ -89,11 +90,19 @@ function sandboxMethods(
         })
       return { sizeBytes: Number(sizeBytes) }
     },
-    async resume({ id, generation, boot, ...given }, signal) {
+    async resume({ id, generation, boot, keptGeneration = 0, ...given }, signal) {
+      const content = { sandboxId: id, generation, keptGeneration, boot }
       await client
-        .resumeSandbox({ sandboxId: id, generation, boot, ...toNetworkAccess(given) }, { signal })
+        .resumeSandbox({ ...content, ...toNetworkAccess(given) }, { signal })
         .catch((error: unknown) => {
           throw toResumeFault(error, id)
+        })
+    },
+    async fetch({ id, ...content }, signal) {
+      await client
+        .fetchSandbox({ sandboxId: id, ...content }, { signal })
+        .catch((error: unknown) => {
+          throw toFetchFault(error, id)
         })
     },
     async updateNetwork({ id, generation }, network, signal) {
@@ -103,12 +112,11 @@ function sandboxMethods(
           throw toNetworkFault(error, id)
         })
     },
-    async kill({ id, generation }) {
-      await client
-        .killSandbox({ sandboxId: id, generation }, { timeoutMs: killTimeoutMs })
-        .catch((error: unknown) => {
-          throw toFenceFault(error, id) ?? toAbsenceFault(error) ?? error
-        })
+    async kill({ id, generation, isElsewhere = false }) {
+      const request = { sandboxId: id, generation, deleteObjects: !isElsewhere }
+      await client.killSandbox(request, { timeoutMs: killTimeoutMs }).catch((error: unknown) => {
+        throw toFenceFault(error, id) ?? toAbsenceFault(error) ?? error
+      })
     },
   }
 }
@@ -126,10 +134,11 @@ function snapshotMethods(
       return { keepsMemory, sizeBytes: Number(sizeBytes) }
     },
     async deleteSnapshot(snapshotId, signal) {
-      await client.deleteSnapshot({ snapshotId }, { signal })
+      await client.deleteSnapshot({ snapshotId, deleteObjects: true }, { signal })
     },
     async listSnapshots(signal) {
-      return (await client.listSnapshots({}, { signal })).snapshotIds
+      const { snapshotIds: ids, durableIds } = await client.listSnapshots({}, { signal })
+      return { ids, durableIds }
     },
   }
 }

@@ -37,9 +37,39 @@ export function toNodeFault(error: unknown): Fault | undefined {
 /** Maps the loss of the connection to a node. Undefined for other errors. */
 export function toAbsenceFault(error: unknown): Fault | undefined {
   if (codeOf(error) !== Code.Unavailable) return undefined
+  if (reasonOf(error) === objectsUnavailable) return noObjects(error)
   return new Fault('unavailable', 'node_unavailable', 'The node does not answer; try again later', {
     cause: error,
   })
+}
+
+/** Reason of the node when the object store fails. It says nothing about the health of the node. */
+const objectsUnavailable = 'objects_unavailable'
+
+function noObjects(error: unknown): Fault {
+  return new Fault('unavailable', objectsUnavailable, messageOf(error), { cause: error })
+}
+
+export function toFetchFault(error: unknown, id: string): Fault {
+  const known = toFenceFault(error, id) ?? toAbsenceFault(error)
+  if (known) return known
+  const options = { cause: error }
+  const stays = `Sandbox ${id} stays paused: ${messageOf(error)}`
+  switch (codeOf(error)) {
+    case Code.NotFound:
+      return new Fault('unavailable', 'sandbox_content_missing', stays, options)
+    case Code.FailedPrecondition:
+      return new Fault('conflict', 'node_unsuitable', stays, options)
+    case Code.ResourceExhausted:
+      return diskFullFault(error, 'The sandbox stays paused.')
+    default:
+      return new Fault(
+        'internal',
+        'sandbox_resume_failed',
+        'The node failed to fetch the sandbox; the server log has the reason',
+        options,
+      )
+  }
 }
 
 export function toCreateFault(error: unknown, id: string): Fault {

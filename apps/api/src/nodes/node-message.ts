@@ -10,13 +10,14 @@ import type { NodeFacts, NodeUsage } from '../domain/node.ts'
 import type { OnNode } from '../domain/sandboxes/sandbox-pause.ts'
 
 export function toFacts(message: GetNodeResponse): NodeFacts {
-  const { nodeId, epoch, instanceId, version, keepsMemory, machine } = message
+  const { nodeId, epoch, instanceId, version, keepsMemory, hasObjects, machine } = message
   return {
     id: nodeId,
     epoch,
     instanceId,
     version,
     keepsMemory,
+    hasObjects,
     machine: {
       cpuArchitecture: machine?.cpuArchitecture ?? '',
       cpuFamily: machine?.cpuFamily ?? '',
@@ -55,12 +56,14 @@ export function toUsage(message: MeasureNodeResponse): NodeUsage {
   }
 }
 
-export function toOnNode({ state, keepsMemory, generation }: Sandbox): NonNullable<OnNode> {
+export function toOnNode(sandbox: Sandbox): NonNullable<OnNode> {
+  const { state, keepsMemory, generation, keptGeneration, isDurable } = sandbox
   if (state === SandboxState.QUARANTINED) return { state: 'quarantined' }
   return {
     state: state === SandboxState.PAUSED ? 'paused' : 'running',
     kept: keepsMemory ? 'memory' : 'files',
     generation,
+    ...(keptGeneration > 0 && { keptGeneration, isDurable }),
   }
 }
 

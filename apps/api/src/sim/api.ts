@@ -56,6 +56,8 @@ export interface Reply {
 }
 
 export interface ApiOptions {
+  /** First node. Default: a new one. */
+  readonly node?: SimulatedNode
   readonly clock?: Clock
   readonly env?: Readonly<Record<string, string>>
   /** Existing store to use; the caller disposes of it. */
@@ -80,7 +82,7 @@ export async function startApiUnderTest(options: ApiOptions = {}): Promise<ApiUn
   const { beside } = options
   const store = options.store ?? (await (beside ? shareStore(beside.store) : makeStore()))
   const clock = options.clock ?? systemClock
-  const node = beside?.node ?? simulateNode()
+  const node = beside?.node ?? options.node ?? simulateNode()
   const others = options.others ?? []
   const [ours, theirs] = beside
     ? [beside.ours, beside.theirs]

@@ -1,10 +1,23 @@
 import { readFile, statfs } from 'node:fs/promises'
 import { cpus, freemem, machine, totalmem } from 'node:os'
-import { findMount, parseCpuInfo, parseHugePages } from '../domain/host/machine.ts'
+import {
+  findMount,
+  parseCpuFeatures,
+  parseCpuInfo,
+  parseHugePages,
+} from '../domain/host/machine.ts'
 import type { DiskUsage, MachineFacts, MachineUsage } from '../domain/host/machine.ts'
 
 export async function readMachine(): Promise<MachineFacts> {
   return parseCpuInfo(await readFile('/proc/cpuinfo', 'utf8'), machine())
+}
+
+export async function readCpu(): Promise<{
+  readonly architecture: string
+  readonly features: string[]
+}> {
+  const features = parseCpuFeatures(await readFile('/proc/cpuinfo', 'utf8'))
+  return { architecture: machine(), features }
 }
 
 /** Returns the memory that new processes can get without swapping. */

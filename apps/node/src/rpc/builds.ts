@@ -8,6 +8,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { BuildTemplateResponseSchema } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Fault } from '@atoll/kit/fault'
 import type { ServiceImpl } from '@connectrpc/connect'
+import type { ObjectAccess } from '../app/objects/object-access.ts'
 import type { Builds } from '../app/builds/builds.ts'
 import type { BuildRequest } from '../domain/builds/build.ts'
 import { checkId, checkShape, shapeOf } from '../domain/sandboxes/cell.ts'
@@ -36,6 +37,7 @@ export interface BuildStores {
 export function buildMethods(
   builds: Builds,
   { templates, archives, measure }: BuildStores,
+  objects: ObjectAccess,
 ): Methods {
   return {
     async *buildTemplate(message, { signal }) {
@@ -76,13 +78,17 @@ export function buildMethods(
       }
     },
 
-    async deleteTemplate({ templateId }) {
+    async deleteTemplate({ templateId, deleteObjects }) {
       checkId(templateId)
+      if (deleteObjects) await objects.deleteObjects('templates', templateId)
       await builds.remove(templateId)
       return {}
     },
 
-    listTemplates: () => ({ templateIds: templates.list().map(({ templateId }) => templateId) }),
+    listTemplates() {
+      const templateIds = templates.list().map(({ templateId }) => templateId)
+      return { templateIds, durableIds: objects.durableOf('templates', templateIds) }
+    },
 
     measureTemplates: ({ templateIds }) => ({ sizeBytes: BigInt(measure(templateIds)) }),
 

@@ -29,6 +29,7 @@ export interface MeasurementParts {
     readonly version: string
     readonly machine: MachineFacts
     readonly keepsMemory: boolean
+    readonly hasObjects: boolean
   }
   readonly measure: () => Promise<MachineUsage>
 }

@@ -65,6 +65,7 @@ const preconditions = new Set([
   'connection_opens',
   'memory_not_kept',
   'memory_unreadable',
+  'node_unsuitable',
   'other_runtime',
   staleGeneration,
   wrongNode,

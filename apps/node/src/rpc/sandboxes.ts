@@ -3,8 +3,10 @@ import { Fault } from '@atoll/kit/fault'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
+import type { ObjectAccess } from '../app/objects/object-access.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
 import { checkId, shapeOf } from '../domain/sandboxes/cell.ts'
+import type { PausedSandbox, RunningSandbox } from '../domain/sandboxes/sandbox.ts'
 import {
   pausing,
   started,
@@ -29,7 +31,6 @@ export function sandboxMethods(
   | 'resumeSandbox'
   | 'snapshotSandbox'
   | 'updateNetwork'
-  | 'killSandbox'
 > {
   return {
     async createSandbox(request, { signal }) {
@@ -55,8 +56,10 @@ export function sandboxMethods(
       return { sizeBytes: BigInt(sizeBytes) }
     },
 
-    async resumeSandbox({ sandboxId, accessToken, boot, generation, ...policy }, { signal }) {
-      const request = { sandboxId, accessToken, boot, generation, ...toPolicy(policy), signal }
+    async resumeSandbox(message, { signal }) {
+      const { sandboxId, accessToken, boot, generation, keptGeneration } = message
+      const content = { sandboxId, boot, generation, keptGeneration }
+      const request = { ...content, accessToken, ...toPolicy(message), signal }
       return { sandbox: toMessage(await sandboxes.resume(request)) }
     },
 
@@ -71,9 +74,26 @@ export function sandboxMethods(
       await sandboxes.setNetwork(sandboxId, rules, generation)
       return {}
     },
+  }
+}
 
-    async killSandbox({ sandboxId, generation }) {
+/** Methods that also concern the object store. */
+export function movingMethods(
+  sandboxes: Pick<Sandboxes, 'kill'>,
+  objects: ObjectAccess,
+): Pick<Service, 'fetchSandbox' | 'killSandbox'> {
+  return {
+    async fetchSandbox({ sandboxId, keptGeneration, generation, boot }) {
+      checkId(sandboxId)
+      await objects.fetchSandbox({ sandboxId, keptGeneration, generation, boot })
+      return {}
+    },
+
+    async killSandbox({ sandboxId, generation, deleteObjects }) {
       await sandboxes.kill(sandboxId, { generation })
+      // Not before: a kill for an older generation is refused.
+      if (deleteObjects) await objects.deleteObjects('sandboxes', sandboxId)
+      else await objects.forgetSandbox(sandboxId)
       return {}
     },
   }
@@ -83,7 +103,15 @@ export function sandboxMethods(
 export function sandboxViewMethods(
   sandboxes: Sandboxes,
   events: SandboxEvents,
+  objects: ObjectAccess,
 ): Pick<Service, 'getSandbox' | 'listSandboxes' | 'watchSandboxes'> {
+  /** Running sandboxes are in the store at most with older content. */
+  const describe = (sandbox: RunningSandbox | PausedSandbox) => {
+    if ('slot' in sandbox) {
+      return toMessage(sandbox, sandboxes.isPausing(sandbox.record.owner.sandboxId))
+    }
+    return { ...toMessage(sandbox), isDurable: objects.isDurable(sandbox) }
+  }
   return {
     getSandbox({ sandboxId }) {
       const sandbox = sandboxes.get(sandboxId)
@@ -96,15 +124,13 @@ export function sandboxViewMethods(
           'sandbox_not_found',
           `Sandbox ${sandboxId} does not exist on this node`,
         )
-      return { sandbox: toMessage(sandbox, sandboxes.isPausing(sandboxId)) }
+      return { sandbox: describe(sandbox) }
     },
 
     listSandboxes: () => ({
       sandboxes: [
-        ...sandboxes
-          .running()
-          .map((one) => toMessage(one, sandboxes.isPausing(one.record.owner.sandboxId))),
-        ...sandboxes.paused().map((one) => toMessage(one)),
+        ...sandboxes.running().map(describe),
+        ...sandboxes.paused().map(describe),
         ...sandboxes.quarantined().map(toQuarantinedMessage),
       ],
     }),

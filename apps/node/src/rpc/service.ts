@@ -8,6 +8,7 @@ import type { Installs } from '../app/catalogue/installs.ts'
 import type { ListConnections, ListDenied } from '../app/connections/connections.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
+import type { ObjectAccess } from '../app/objects/object-access.ts'
 import type { SandboxLogs } from '../app/logs/collect-logs.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
 import type { SnapshotStore } from '../domain/sandboxes/snapshot.ts'
@@ -21,7 +22,7 @@ import { logMethods } from './logs.ts'
 import { measurementMethods } from './measurements.ts'
 import type { MeasurementParts } from './measurements.ts'
 import { reportFaults } from './report-faults.ts'
-import { sandboxMethods, sandboxViewMethods } from './sandboxes.ts'
+import { movingMethods, sandboxMethods, sandboxViewMethods } from './sandboxes.ts'
 import { snapshotMethods } from './snapshots.ts'
 
 /** Serves the node protocol in memory. */
@@ -43,19 +44,21 @@ export interface ServiceParts extends MeasurementParts {
   readonly listConnections: ListConnections
   readonly listDenied: ListDenied
   readonly events: SandboxEvents
+  readonly objects: ObjectAccess
 }
 
 function nodeService(parts: ServiceParts): ServiceImpl<typeof NodeService> {
-  const { sandboxes, pools } = parts
+  const { sandboxes, pools, objects } = parts
   return {
     ...measurementMethods(parts),
     ...sandboxMethods(sandboxes, pools),
-    ...sandboxViewMethods(sandboxes, parts.events),
-    ...snapshotMethods(parts.snapshots),
+    ...movingMethods(sandboxes, objects),
+    ...sandboxViewMethods(sandboxes, parts.events, objects),
+    ...snapshotMethods(parts.snapshots, objects),
     ...logMethods(parts.logs),
     ...changeMethods(parts.changes),
     ...connectionMethods(parts.listConnections, parts.listDenied),
-    ...buildMethods(parts.builds, parts.files),
+    ...buildMethods(parts.builds, parts.files, objects),
     ...catalogueMethods(parts.installs),
   }
 }

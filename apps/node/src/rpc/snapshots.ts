@@ -1,20 +1,27 @@
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
+import type { ObjectAccess } from '../app/objects/object-access.ts'
 import { checkId } from '../domain/sandboxes/cell.ts'
 import type { SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 
 export function snapshotMethods(
   snapshots: SnapshotStore,
+  objects: ObjectAccess,
 ): Pick<ServiceImpl<typeof NodeService>, 'deleteSnapshot' | 'listSnapshots'> {
   return {
-    async deleteSnapshot({ snapshotId }) {
+    async deleteSnapshot({ snapshotId, deleteObjects }) {
       checkId(snapshotId)
+      // Temporary ones, as of forks, are not uploaded.
+      if (deleteObjects && !snapshots.isTemporary(snapshotId)) {
+        await objects.deleteObjects('snapshots', snapshotId)
+      }
       await snapshots.remove(snapshotId)
       return {}
     },
 
     async listSnapshots() {
-      return { snapshotIds: (await snapshots.list()).map(({ snapshotId }) => snapshotId) }
+      const snapshotIds = (await snapshots.list()).map(({ snapshotId }) => snapshotId)
+      return { snapshotIds, durableIds: objects.durableOf('snapshots', snapshotIds) }
     },
   }
 }

@@ -13,6 +13,7 @@ export function memorySnapshots(): SnapshotStore {
   return {
     add,
     addTemporary: add,
+    isTemporary: () => false,
     find: async (id) => all.get(id),
     list: async () => [...all.values()],
     listQuarantined: async () => [],

@@ -26,8 +26,12 @@ export interface BuiltTemplate {
   readonly setup: Setup
 }
 
-const Stored = z.object({ templateId: z.string(), layer: z.string(), setup: storedSetup })
-const format = { schema: Stored, upgrades: [] }
+export const StoredTemplate = z.object({
+  templateId: z.string(),
+  layer: z.string(),
+  setup: storedSetup,
+})
+const format = { schema: StoredTemplate, upgrades: [] }
 
 export async function openBuiltTemplates(dir: string): Promise<BuiltTemplates> {
   await mkdir(dir, { recursive: true, mode: 0o700 })

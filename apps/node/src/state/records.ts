@@ -20,6 +20,8 @@ export interface RecordStore {
   /** Creates the folder and the record. */
   create(record: CellRecord): Promise<void>
   update(record: CellRecord): Promise<void>
+  /** Adds a paused cell of another node, atomically and synced. `fill` writes its files into a new folder. */
+  adopt(record: CellRecord, fill: (folder: string) => Promise<void>): Promise<void>
   list(): Promise<CellEntry[]>
   remove(cellId: string): Promise<void>
   /**
@@ -60,13 +62,14 @@ export const storedMakings = {
   memory: z.string().exactOptional(),
 }
 
-const Stored = z.object({
+export const StoredCell = z.object({
   ...storedMakings,
   cellId: z.string(),
   phase: z.enum(phases),
   disk: z.string(),
   slotNumber: z.number().exactOptional(),
   release: z.string().exactOptional(),
+  keptGeneration: z.number().exactOptional(),
   process: z.object({ pid: z.number(), started: z.string() }).exactOptional(),
   owner: z
     .object({
@@ -85,7 +88,7 @@ const removing = '.'
 
 export function createRecordStore(installation: Installation, keys: RecordKeys): RecordStore {
   const privateValues = cellValues(keys)
-  const format = { schema: Stored, upgrades, privateValues }
+  const format = { schema: StoredCell, upgrades, privateValues }
   const inTurn = createTurns()
   const file = (cellId: string) => join(cellDir(installation, cellId), 'cell.json')
   // Writes are always atomic. Only records of paused cells are synced: running processes do not survive a crash of the
@@ -147,6 +150,24 @@ export function createRecordStore(installation: Installation, keys: RecordKeys):
     },
 
     update: (record) => inTurn(record.cellId, () => write(record)),
+
+    async adopt(record, fill) {
+      // A folder with such a name is removed at the next start, with whatever is in it.
+      const work = cellDir(installation, `${removing}${record.cellId}-${randomHex(4)}`)
+      await mkdir(work, { recursive: true, mode: 0o700 })
+      try {
+        await fill(work)
+        using sealing = keys.beginWrite()
+        const text = encodePrivate(record, privateValues, sealing)
+        await writeFileAtomic(join(work, 'cell.json'), text)
+        await rename(work, cellDir(installation, record.cellId))
+        await syncFolder(cellsDir(installation))
+      } catch (error) {
+        // Rethrow the original error; the next start removes leftovers.
+        await rm(work, removal).catch(() => {})
+        throw error
+      }
+    },
 
     list,
 

@@ -14,7 +14,7 @@ import { storedMakings } from './records.ts'
 import { withTemporarySnapshots } from './temporary-snapshots.ts'
 import type { DurableSnapshots } from './temporary-snapshots.ts'
 
-const Stored = z.object({
+export const StoredSnapshot = z.object({
   ...storedMakings,
   snapshotId: z.string(),
   envVars: z.record(z.string(), z.string()),
@@ -35,7 +35,7 @@ export function createSnapshotStore(dir: string, keys: RecordKeys): SnapshotStor
 
 function createDurableSnapshots(dir: string, keys: RecordKeys): DurableSnapshots {
   const privateValues = snapshotValues(keys)
-  const format = { schema: Stored, upgrades, privateValues }
+  const format = { schema: StoredSnapshot, upgrades, privateValues }
   async function read(name: string): Promise<RecordReading<Snapshot>> {
     const reading = await readRecord(join(dir, name, 'snapshot.json'), format)
     if (reading.state !== 'read' || reading.record.snapshotId === name) return reading

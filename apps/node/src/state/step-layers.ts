@@ -16,6 +16,13 @@ export interface StepLayers {
   find(key: string): Promise<string | undefined>
   /** Adds a layer atomically. `write` fills its folder and returns the bytes it takes. Returns the layer's name. */
   add(layer: NewLayer, write: (dir: string) => Promise<number>): Promise<string>
+  /** Returns what another node has to know of a layer; undefined if there is none, or it is not a step layer. */
+  describe(name: string): MovableLayer | undefined
+  /**
+   * Adds a layer of another node under its name, atomically. `write` fills its folder. The layer below must be there.
+   * Succeeds if there is such a layer.
+   */
+  adopt(name: string, layer: MovableLayer, write: (dir: string) => Promise<void>): Promise<void>
   /** Number of stacked layers. */
   depth(name: string): number
   /** Bytes on disk of the layer and those below, without the base layer. */
@@ -30,6 +37,13 @@ export interface NewLayer {
   /** Layer below; undefined for the lowest. */
   readonly below: string | undefined
   readonly key: string
+}
+
+/** A layer as it is known on all nodes. */
+export interface MovableLayer {
+  readonly below?: string
+  readonly key: string
+  readonly sizeBytes: number
 }
 
 const Stored = z.object({
@@ -134,23 +148,23 @@ export async function openStepLayers(parts: {
 
     async add(layer, write) {
       const name = `s${randomLabel(12)}`
-      const work = folder(`${unfinished}${name}`)
-      await mkdir(work, { mode: 0o755 })
-      try {
-        const sizeBytes = await write(work)
-        const known = { ...layer, sizeBytes, usedAtMs: nowMs() }
-        // The name promises content and record, so both reach the disk before the name does.
-        await parts.flush(work)
-        await writeFileAtomic(record(name), encodeRecord(known, format))
-        await rename(work, folder(name))
-        await syncFolder(dir)
-        know(name, known)
-        return name
-      } catch (error) {
-        // Rethrow the original error; the next start removes leftovers.
-        await parts.removeFolder(work).catch(() => {})
-        throw error
-      }
+      know(name, await commitStep(parts, { name, layer }, write))
+      return name
+    },
+
+    describe(name) {
+      const layer = layers.get(name)
+      if (!layer) return undefined
+      const { below, key, sizeBytes } = layer
+      return { ...(below !== undefined && { below }), key, sizeBytes }
+    },
+
+    async adopt(name, { below, key, sizeBytes }, write) {
+      if (layers.has(name)) return
+      // A crash of an earlier attempt leaves nothing: starts remove unfinished folders.
+      const layer = { below, key }
+      const fill = async (work: string) => (await write(work), sizeBytes)
+      know(name, await commitStep(parts, { name, layer }, fill))
     },
 
     async sweep(used, now) {
@@ -162,6 +176,36 @@ export async function openStepLayers(parts: {
       // Search again after each removal: removals are slow, and builds continue meanwhile.
       for (let name = findUnused(); name !== undefined; name = findUnused()) await forget(name)
     },
+  }
+}
+
+/** Writes a layer and its record. `write` fills the folder and returns the bytes it takes. */
+async function commitStep(
+  parts: {
+    readonly dir: string
+    readonly nowMs: () => number
+    readonly flush: (dir: string) => Promise<void>
+    readonly removeFolder: (dir: string) => Promise<void>
+  },
+  { name, layer }: { readonly name: string; readonly layer: NewLayer },
+  write: (dir: string) => Promise<number>,
+): Promise<Layer> {
+  const { dir, nowMs } = parts
+  const work = join(dir, `${unfinished}${name}`)
+  await mkdir(work, { mode: 0o755 })
+  try {
+    const sizeBytes = await write(work)
+    const known = { ...layer, sizeBytes, usedAtMs: nowMs() }
+    // The name promises content and record, so both reach the disk before the name does.
+    await parts.flush(work)
+    await writeFileAtomic(join(dir, `${name}.json`), encodeRecord(known, format))
+    await rename(work, join(dir, name))
+    await syncFolder(dir)
+    return known
+  } catch (error) {
+    // Rethrow the original error; the next start removes leftovers.
+    await parts.removeFolder(work).catch(() => {})
+    throw error
   }
 }
 

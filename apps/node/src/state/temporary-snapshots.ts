@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 
 /** A store whose snapshots outlive this process. */
-export type DurableSnapshots = Omit<SnapshotStore, 'addTemporary'>
+export type DurableSnapshots = Omit<SnapshotStore, 'addTemporary' | 'isTemporary'>
 
 /**
  * Adds snapshots that are removed as soon as sandboxes were created from them. Only this process knows their records.
@@ -36,6 +36,8 @@ export function withTemporarySnapshots(
       }
       temporary.set(snapshot.snapshotId, { snapshot, folder })
     },
+
+    isTemporary: (snapshotId) => temporary.has(snapshotId),
 
     find: async (snapshotId) =>
       temporary.get(snapshotId)?.snapshot ?? (await durable.find(snapshotId)),

@@ -42,6 +42,8 @@ const treatments: Readonly<Record<string, Treatment>> = {
   'empty-disks': 'leave',
   prototypes: 'leave',
   'build-files': 'leave',
+  // Notes about uploads: a restored node looks into the object store again.
+  objects: 'leave',
   'scratch.img': 'leave',
   ballast: 'leave',
   // Logs.

@@ -13,6 +13,8 @@ export type BuildHome = (teamId: string) => Promise<BuildHomeNode>
 export interface BuildHomeNode {
   readonly id: string
   readonly builds: Member['builds']
+  /** Whether the node can fetch templates of other nodes. */
+  readonly hasObjects: boolean
 }
 
 export function createBuildHome(ports: {
@@ -27,17 +29,19 @@ export function createBuildHome(ports: {
     const isInReach = last !== undefined && fleet.reaches(last)
     const id = isInReach ? last : chooseHome(teamId, ids)
     const member = id === undefined ? fleet.any() : fleet.member(id)
-    return { id: idOf(member), builds: member.builds }
+    const hasObjects = member.facts()?.hasObjects ?? false
+    return { id: idOf(member), builds: member.builds, hasObjects }
   }
 }
 
 /** Throws a fault when a template is not on the node where a build is to use it. */
 export function checkIsAt(
   name: string,
-  template: { readonly nodeId: string | undefined },
+  template: { readonly nodeId: string | undefined; readonly isDurable: boolean },
   home: BuildHomeNode,
 ): void {
   if (template.nodeId === undefined || template.nodeId === home.id) return
+  if (template.isDurable && home.hasObjects) return
   throw new Fault(
     'conflict',
     'template_elsewhere',

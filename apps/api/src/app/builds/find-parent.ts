@@ -13,6 +13,8 @@ export interface Parent {
   readonly resources: Resources
   /** Node that has the parent; undefined if every node has it. */
   readonly nodeId: string | undefined
+  /** Whether other nodes can fetch the parent from the object store. */
+  readonly isDurable: boolean
 }
 
 export interface ParentPorts {
@@ -34,7 +36,7 @@ export async function findParent(
     const known = published === undefined ? undefined : await catalogue.find(published)
     if (!known) {
       const parent = { image: fromImage, login }
-      return { parent, resources: base.resources, nodeId: undefined }
+      return { parent, resources: base.resources, nodeId: undefined, isDurable: false }
     }
     await catalogue.provide(known, by.signal)
     return toParent(await findOfInstallation(templates, known.alias))
@@ -52,8 +54,8 @@ export function parentIsSnapshot(name: string): Fault {
   )
 }
 
-function toParent({ nodeTemplateId, resources, nodeId }: Template): Parent {
-  return { parent: { nodeTemplateId }, resources, nodeId }
+function toParent({ nodeTemplateId, resources, nodeId, isDurable }: Template): Parent {
+  return { parent: { nodeTemplateId }, resources, nodeId, isDurable }
 }
 
 /** Uses an empty namespace: a team may have its own template of this name. */

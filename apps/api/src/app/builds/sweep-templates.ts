@@ -5,10 +5,13 @@ import type { Builder } from './builder.ts'
 const intervalMs = 10_000
 const nodeTimeoutMs = 60_000
 
-/** One pass: removes templates from the node that no build refers to and no running build is making. */
+/**
+ * One pass: removes templates from the node that no build refers to and no running build is making, and notes which are in
+ * the object store.
+ */
 export async function sweepTemplates(
   ports: {
-    readonly builds: Pick<BuildStore, 'known'>
+    readonly builds: Pick<BuildStore, 'known' | 'markDurable'>
     readonly node: Pick<BuildNode, 'listTemplates' | 'deleteTemplate'>
     readonly builder: Pick<Builder, 'isMaking'>
   },
@@ -17,9 +20,10 @@ export async function sweepTemplates(
   const { builds, node, builder } = ports
   const limit = () => AbortSignal.any([signal, AbortSignal.timeout(nodeTimeoutMs)])
   // List the node first: a build has its record before the node has any of its files.
-  const onNode = await node.listTemplates(limit())
-  const known = await builds.known(onNode)
-  for (const id of onNode) {
+  const { ids, durableIds } = await node.listTemplates(limit())
+  const known = await builds.known(ids)
+  await builds.markDurable(durableIds)
+  for (const id of ids) {
     if (!known.has(id) && !builder.isMaking(id)) await node.deleteTemplate(id, limit())
   }
   return intervalMs

@@ -22,6 +22,7 @@ const installed: Template = {
   snapshotId: undefined,
   snapshotOf: undefined,
   nodeId: undefined,
+  isDurable: false,
   envdVersion: undefined,
   resources: { cpuCount: 1, memoryMb: 512, diskSizeMb: 1024 },
 }

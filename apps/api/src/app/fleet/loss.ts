@@ -6,6 +6,7 @@ import { end } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import { startLoop } from '../loop.ts'
 import type { Loop } from '../loop.ts'
+import type { RecoverResumes } from '../sandboxes/recover-resumes.ts'
 
 const intervalMs = 2_000
 const nodeLost = 'node lost'
@@ -16,13 +17,14 @@ interface LossPorts {
   readonly silence: Silence
   readonly clock: Clock
   readonly log: Logger
+  readonly recoverResumes: RecoverResumes
   /** Milliseconds of a clock that never jumps. */
   readonly nowMs: () => number
 }
 
 /**
  * Watches the heartbeats of all nodes. When a node is lost, ends the records of its running sandboxes; the node kills those
- * sandboxes when it comes back. Paused sandboxes keep their records: their files are on the node.
+ * sandboxes when it comes back. Paused sandboxes keep their records: their files are on the node or in the object store.
  */
 export function startLossDetection(ports: LossPorts): Loop {
   const { fleet, silence, log, nowMs } = ports
@@ -46,7 +48,9 @@ export function startLossDetection(ports: LossPorts): Loop {
       report(nodeId, lost.has(nodeId), () =>
         log.error({ event: 'node.lost', nodeId }, 'The node is lost: its running sandboxes end'),
       )
-      if (lost.has(nodeId)) await endRunning(ports, nodeId)
+      if (!lost.has(nodeId)) continue
+      await endRunning(ports, nodeId)
+      await ports.recoverResumes(nodeId)
     }
     return intervalMs
   }

@@ -29,6 +29,7 @@ const unknownFacts: Omit<NodeFacts, 'id'> = {
   instanceId: '',
   version: '',
   keepsMemory: false,
+  hasObjects: false,
   machine: { cpuArchitecture: '', cpuFamily: '', cpuModel: '', cpuModelName: '' },
 }
 

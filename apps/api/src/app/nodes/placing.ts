@@ -22,14 +22,20 @@ export interface Placing {
   noteStatus(nodeId: string, status: WantedStatus): void
   /** Sets the check for nodes that have sent no heartbeat for some time: they get no new sandboxes. */
   useSuspicion(isSuspect: (nodeId: string) => boolean): void
+  /** `gone`: the node does not answer, or was silent for some time. `draining`: an operator wants it empty. */
+  conditionOf(nodeId: string): 'well' | 'draining' | 'gone'
   /** Whether creates fail on the node, so that it gets none for now. */
   isBroken(nodeId: string): boolean
 }
 
 export interface PlacementRequest {
   readonly shape: NodeShape
-  /** Only this node has what the sandbox is created from. */
+  /** Node that has what the sandbox is created from. */
   readonly nodeId?: string | undefined
+  /** Whether nodes with an object store can fetch what the sandbox is created from. */
+  readonly isDurable?: boolean
+  /** Node that must not be chosen. */
+  readonly exceptId?: string
 }
 
 interface PlacingPorts {
@@ -48,14 +54,19 @@ export function createPlacing(ports: PlacingPorts): Placing {
   let isSuspect: (nodeId: string) => boolean = () => false
 
   /** Leaves out nodes that are broken or drained, unless all are: then one of them explains why nothing works. */
-  const choose = async ({ shape, nodeId }: PlacementRequest): Promise<string[]> => {
-    if (nodeId !== undefined) return [nodeId]
-    const ids = await findNodes(fleet)
+  const choose = async (request: PlacementRequest): Promise<string[]> => {
+    const { shape, nodeId, isDurable = false, exceptId } = request
+    if (nodeId !== undefined && !isDurable) return [nodeId]
+    const canStart = (id: string) => !isDurable || id === nodeId || hasObjects(fleet, id)
+    const ids = (await findNodes(fleet)).filter((id) => id !== exceptId && canStart(id))
     const open = ids.filter((id) => (statuses.get(id) ?? 'ready') === 'ready')
     const well = open.filter((id) => !breakers.isOpen(id) && !isSuspect(id))
     const [usable = []] = [well, open, ids].filter((list) => list.length > 0)
     if (usable.length < 2) return [...usable]
-    const candidates = takeSample(usable).map((id) => ports.loads.describe(id, shape))
+    const candidates = sampleWith(nodeId, usable).map((id) => ({
+      ...ports.loads.describe(id, shape),
+      hasLayers: nodeId === undefined || id === nodeId,
+    }))
     return rank(candidates, loadOf(shape)).map(({ id }) => id)
   }
   return {
@@ -87,6 +98,10 @@ export function createPlacing(ports: PlacingPorts): Placing {
     },
     noteStatus: (nodeId, status) => void statuses.set(nodeId, status),
     useSuspicion: (given) => void (isSuspect = given),
+    conditionOf(nodeId) {
+      if (!fleet.reaches(nodeId) || isSuspect(nodeId)) return 'gone'
+      return (statuses.get(nodeId) ?? 'ready') === 'ready' ? 'well' : 'draining'
+    },
     isBroken: (nodeId) => breakers.isOpen(nodeId) || isSuspect(nodeId),
   }
 }
@@ -101,6 +116,17 @@ async function repeatIfRestarted<T>(member: Member, run: () => Promise<T>): Prom
     await member.register(AbortSignal.timeout(registerLimitMs)).catch(() => Promise.reject(error))
     return run()
   }
+}
+
+/** A fetch takes longer than a start, so the node that has the files is always considered. */
+function sampleWith(home: string | undefined, usable: readonly string[]): readonly string[] {
+  const sample = takeSample(usable)
+  const isMissed = home !== undefined && usable.includes(home) && !sample.includes(home)
+  return isMissed ? [home, ...sample] : sample
+}
+
+function hasObjects(fleet: Fleet, nodeId: string): boolean {
+  return fleet.member(nodeId).facts()?.hasObjects ?? false
 }
 
 interface Attempt<T> {
@@ -180,6 +206,7 @@ const elsewhere = new Set([
   'node_unavailable',
   'node_changed',
   'node_busy',
+  'node_unsuitable',
 ])
 
 function isTriedElsewhere(error: unknown): boolean {

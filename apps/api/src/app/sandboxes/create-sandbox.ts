@@ -38,7 +38,15 @@ export function createSandboxCreation(ports: {
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
     const wanted = { text: templateReference, teamId: request.teamId, signal }
     const template = await findOrInstall(wanted)
-    const { id: templateId, buildId, alias, resources, nodeId: onlyNodeId, ...source } = template
+    const {
+      id: templateId,
+      buildId,
+      alias,
+      resources,
+      nodeId: homeId,
+      isDurable,
+      ...source
+    } = template
     const { snapshotOf } = template
     // The ID of another team's sandbox stays unknown, even if its snapshot is public.
     const parent =
@@ -49,7 +57,7 @@ export function createSandboxCreation(ports: {
     await rules.check(request.teamId, request.network?.rules, 'network.rules')
     const plan = { spec: { ...spec, templateId, buildId, alias, parent, resources }, source }
     const shape = { nodeTemplateId: source.nodeTemplateId, ...resources }
-    return placing.place({ shape, nodeId: onlyNodeId }, (nodeId) =>
+    return placing.place({ shape, nodeId: homeId, isDurable }, (nodeId) =>
       launching.launch({ ...plan, nodeId, limits, timeoutSeconds, envVars }, signal),
     )
   }

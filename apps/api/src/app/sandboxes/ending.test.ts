@@ -35,3 +35,9 @@ test('while the store fails for another reason, no sandbox is deleted', async ()
   await assert.rejects(ending.kill('i1', 'was killed'), /away/)
   assert.deepEqual(done, [])
 })
+
+test('a node that forgets a sandbox which lives elsewhere leaves its record alone', async () => {
+  const { ending, done } = setup(new Fault('internal', 'unexpected', 'the record must not change'))
+  await ending.finish({ id: 'i1', nodeId: 'n1', generation: 1, isElsewhere: true })
+  assert.deepEqual(done, ['killed'])
+})

@@ -39,6 +39,8 @@ export interface Ending {
 /** A sandbox and the node that has it, which need not be the node in its record. */
 export interface OnOneNode extends SandboxRef {
   readonly nodeId: string
+  /** Whether the sandbox lives on another node: only this node forgets it. */
+  readonly isElsewhere?: boolean
 }
 
 interface EndingPorts {
@@ -61,7 +63,8 @@ export function createEnding(ports: EndingPorts): Ending {
     return changed?.state === 'killing' ? changed : undefined
   }
   const finish = (sandbox: OnOneNode): Promise<void> => {
-    const key = `${sandbox.nodeId} ${sandbox.id}`
+    // A kill also deletes objects, so it must not join the work of forgetting.
+    const key = `${sandbox.nodeId} ${sandbox.id} ${sandbox.isElsewhere ?? false}`
     const current = underway.get(key)
     if (current) return current
     const begun = killAndClose(ports, sandbox).finally(() => underway.delete(key))
@@ -118,8 +121,9 @@ function toleratesAbsence(log: Logger, sandboxId: string): (error: unknown) => v
 }
 
 async function killAndClose(ports: EndingPorts, sandbox: OnOneNode): Promise<void> {
-  const { id, nodeId } = sandbox
+  const { id, nodeId, isElsewhere = false } = sandbox
   await ports.fleet.of(nodeId).kill(sandbox)
+  if (isElsewhere) return
   await close(ports, { id, reason: 'was killed' }, (current) => current.nodeId === nodeId)
 }
 

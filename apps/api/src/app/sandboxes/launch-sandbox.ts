@@ -213,6 +213,8 @@ function toSandbox(
     endAt: undefined,
     kept: undefined,
     keptBytes: undefined,
+    keptGeneration: undefined,
+    durableGeneration: undefined,
     endReason: undefined,
     endedAt: undefined,
   }

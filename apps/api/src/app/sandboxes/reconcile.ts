@@ -1,12 +1,12 @@
-import type { Clock } from '@atoll/kit/clock'
-import type { LeaseStore } from '../../domain/lease.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
-import { agrees, isInTransition } from '../../domain/sandboxes/sandbox-pause.ts'
+import { agrees, isInTransition, noteContent } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { OnNode } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { OwnedSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
+import { findAbandoned } from './find-abandoned.ts'
+import type { OwnerPorts } from './find-abandoned.ts'
 import type { Settle } from './settle.ts'
 
 const intervalMs = 5_000
@@ -16,15 +16,10 @@ const batch = 1_000
 
 const liveStates = ['running', 'paused', ...transitionStates] as const
 
-export interface ReconcilePorts {
+export interface ReconcilePorts extends OwnerPorts {
   readonly store: SandboxStore
   readonly ending: Ending
   readonly settle: Settle
-  readonly clock: Clock
-  readonly leases: LeaseStore
-  readonly processId: string
-  /** Whether this process is creating, pausing, resuming or copying the sandbox. */
-  readonly isUnderway: (id: string) => boolean
   /** Called when the node has a paused or unreadable sandbox without a record in the store. */
   readonly onUnknown: (id: string) => void
 }
@@ -54,6 +49,7 @@ export async function reconcileSandboxes(
     if (record.state === 'creating') await sweepUnfinished(ending, record.id, await readLeases())
     else if (record.state === 'killing') void ending.tryFinish(newest(record, found))
     else if (!agrees(record, found)) await settleAbandoned(ports, record, await readLeases())
+    else await noteIfChanged(store, record, found)
   }
   const known = new Set(records.map(({ id }) => id))
   for (const [id, found] of onNode)
@@ -70,6 +66,23 @@ export async function deleteEnded({
   return intervalMs
 }
 
+/** Notes which content a paused sandbox has, and whether the object store has it. */
+async function noteIfChanged(
+  store: SandboxStore,
+  { id, nodeId, state, generation, keptGeneration, durableGeneration }: OwnedSandbox,
+  found: OnNode,
+): Promise<void> {
+  if (state !== 'paused' || found?.state !== 'paused') return
+  const isNewlyDurable = found.isDurable && durableGeneration !== found.keptGeneration
+  if (keptGeneration === found.keptGeneration && !isNewlyDurable) return
+  // The generation shows that the sandbox was not resumed since the node answered.
+  await store.update(id, (current) =>
+    current.state === state && current.nodeId === nodeId && current.generation === generation
+      ? noteContent(current, found)
+      : current,
+  )
+}
+
 /** Ends a sandbox that no record assigns to the node, unless its files may still be needed. */
 async function checkUnowned(
   { store, ending, onUnknown }: ReconcilePorts,
@@ -82,36 +95,36 @@ async function checkUnowned(
   const record = await store.find(id)
   if (!record) {
     // Never remove a kept sandbox without a record: the store may be restored from an older backup.
-    if (found.state === 'running') void ending.tryFinish(onThisNode)
+    if (found.state === 'running') void ending.tryFinish({ ...onThisNode, isElsewhere: true })
     else onUnknown(id)
     return
   }
   if (record.state === 'ended') return void ending.tryFinish(onThisNode)
   if (record.nodeId === nodeId) return
-  // The sandbox was started on another node while this one could not be reached.
-  const isSuperseded = record.state === 'running' && record.generation > onThisNode.generation
-  if (isSuperseded) void ending.tryFinish(onThisNode)
+  if (isNeedless(record, found)) void ending.tryFinish({ ...onThisNode, isElsewhere: true })
   else onUnknown(id)
+}
+
+/**
+ * Whether a node may forget a sandbox that another node has: it was started or paused there later, or the object store has
+ * the same content. What cannot be compared is kept.
+ */
+function isNeedless(record: Sandbox, found: NonNullable<OnNode>): boolean {
+  if (found.state === 'quarantined') return false
+  if (record.state === 'running') return record.generation > found.generation
+  if (record.state !== 'paused') return false
+  const { keptGeneration, isDurable = false } = found
+  if (keptGeneration === undefined || record.keptGeneration === undefined) return false
+  return (
+    keptGeneration < record.keptGeneration ||
+    (isDurable && keptGeneration === record.keptGeneration)
+  )
 }
 
 /** Returns the sandbox with the generation that the node has, if that is newer. */
 function newest<T extends { readonly generation: number }>(sandbox: T, found: OnNode): T {
   if (!found || found.state === 'quarantined') return sandbox
   return { ...sandbox, generation: Math.max(sandbox.generation, found.generation) }
-}
-
-/**
- * Returns a check for records without a live owner. Call it after reading the records: a process takes its lease before
- * it creates a record, so the leases read here include every live owner.
- */
-async function findAbandoned(ports: ReconcilePorts): Promise<(sandbox: Sandbox) => boolean> {
-  const { leases, clock, processId, isUnderway } = ports
-  const holders = await leases.listLive(clock.now())
-  const live = new Set(holders.map((holder) => holder.processId))
-  return ({ id, holder }) => {
-    if (holder === processId) return !isUnderway(id)
-    return holder === undefined || !live.has(holder)
-  }
 }
 
 async function sweepUnfinished(

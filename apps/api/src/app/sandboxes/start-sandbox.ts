@@ -4,10 +4,12 @@ import { tooManySandboxes } from '../../domain/teams/limits.ts'
 import type { NetworkAccessOf } from '../../domain/network/network.ts'
 import { absent, isRunning, start } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
-import { beginResume } from '../../domain/sandboxes/sandbox-pause.ts'
+import { beginResume, isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
 import type { Fleet } from '../nodes/fleet.ts'
+import { resumeOrFetch } from './move-sandbox.ts'
+import type { MoveIfNeeded } from './move-sandbox.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from './settle.ts'
 import { inTransition } from './transitions.ts'
@@ -50,6 +52,7 @@ export interface StartPorts {
   readonly ending: Ending
   readonly transitions: Transitions
   readonly settle: Settle
+  readonly moveIfNeeded: MoveIfNeeded
   readonly limitsOf: LimitsOf
   readonly tokenOf: (sandbox: Sandbox) => string | undefined
   readonly networkAccessOf: NetworkAccessOf
@@ -174,7 +177,8 @@ async function resume(
 ): Promise<RunningSandbox> {
   const { store, clock, ending, onEndChanged } = ports
   const { id } = claimed
-  const envdVersion = await resumeOnNode(ports, claimed, request)
+  const placed = await ports.moveIfNeeded(claimed, boots(claimed, request))
+  const envdVersion = await resumeOnNode(ports, placed, request)
   const running = await store.update(id, (current) =>
     current.state === 'resuming'
       ? withAutoPause(
@@ -188,7 +192,7 @@ async function resume(
     return running
   }
   // Kill again: the first kill may have finished before the node resumed the sandbox.
-  void ending.tryFinish(claimed)
+  void ending.tryFinish(placed)
   throw running?.state === 'killing' ? request.killed(id) : absent(id, running)
 }
 
@@ -200,11 +204,17 @@ async function resumeOnNode(
 ): Promise<string> {
   const { fleet, settle, tokenOf, networkAccessOf } = ports
   const { id, nodeId, generation, envdVersion = '' } = claimed
-  const deadline = AbortSignal.timeout(startLimitMs)
+  let deadline = AbortSignal.timeout(startLimitMs)
   try {
-    const known = { accessToken: tokenOf(claimed), ...(await networkAccessOf(claimed)) }
+    const known = {
+      ...{ accessToken: tokenOf(claimed), ...(await networkAccessOf(claimed)) },
+      keptGeneration: isDurable(claimed) ? claimed.keptGeneration : undefined,
+    }
     const node = fleet.of(nodeId)
-    await node.resume({ id, generation, boot: request.boot, ...known }, deadline)
+    await resumeOrFetch(node, { claimed, boot: boots(claimed, request) }, () => {
+      deadline = AbortSignal.timeout(startLimitMs)
+      return node.resume({ id, generation, boot: request.boot, ...known }, deadline)
+    })
     return boots(claimed, request) ? await node.envdVersion(deadline) : envdVersion
   } catch (error) {
     const after = await settle(id, request.seconds).catch(() => {

@@ -22,7 +22,10 @@ async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
   const unused = () => Promise.reject(new Error('not needed here'))
   await sweepSnapshots(
     {
-      node: { id: 'n1', sandboxes: { listSnapshots: async () => [held.id] } },
+      node: {
+        id: 'n1',
+        sandboxes: { listSnapshots: async () => ({ ids: [held.id], durableIds: [] }) },
+      },
       snapshots: {
         insert: unused,
         resize: unused,
@@ -32,6 +35,7 @@ async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
         delete: unused,
         known: async () => new Set([held.id]),
         listUnpublished: async () => [...unpublished],
+        markDurable: async () => {},
       },
       copying: {
         copy: unused,

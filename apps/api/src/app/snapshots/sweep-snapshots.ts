@@ -7,7 +7,10 @@ import type { Copying } from './copy-sandbox.ts'
 const intervalMs = 10_000
 const nodeTimeoutMs = 30_000
 
-/** One pass: removes unused and unreferenced sandbox copies of one node from the node and the store. */
+/**
+ * One pass: removes unused and unreferenced sandbox copies of one node from the node and the store, and notes which are in
+ * the object store.
+ */
 export async function sweepSnapshots(
   ports: {
     readonly snapshots: SnapshotStore
@@ -24,10 +27,11 @@ export async function sweepSnapshots(
 ): Promise<number> {
   const { snapshots, node, copying, leases, clock, processId } = ports
   // List the node first: the record of a copy exists before the copy and outlives it.
-  const onNode = await node.sandboxes.listSnapshots(
+  const { ids: onNode, durableIds } = await node.sandboxes.listSnapshots(
     AbortSignal.any([signal, AbortSignal.timeout(nodeTimeoutMs)]),
   )
   const known = await snapshots.known(onNode)
+  await snapshots.markDurable(durableIds)
   for (const id of onNode) if (!known.has(id)) await copying.discard({ id, nodeId: node.id })
 
   // Read records before leases: a process takes its lease before it makes a copy.

@@ -44,6 +44,7 @@ export function sqlBuildStore(db: Db): BuildStore {
     findUnused: (time, limit) => findUnusedBuilds(db, time, limit),
     collect: (id, times) =>
       db.transaction().execute((transaction) => collectBuild(transaction, id, times)),
+    markDurable: (nodeTemplateIds) => markDurable(db, nodeTemplateIds),
     async known(nodeTemplateIds) {
       const found = new Set<string>()
       for (const batch of batches(nodeTemplateIds)) {
@@ -57,6 +58,27 @@ export function sqlBuildStore(db: Db): BuildStore {
       }
       return found
     },
+  }
+}
+
+async function markDurable(db: Db, nodeTemplateIds: readonly string[]): Promise<void> {
+  for (const batch of batches(nodeTemplateIds)) {
+    await db
+      .updateTable('template_builds')
+      .set({ is_durable: 1 })
+      .where('node_template_id', 'in', batch)
+      .where('is_durable', '=', 0)
+      // A snapshot names the template of its sandbox, and needs files of its own.
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('snapshots')
+              .select('snapshots.id')
+              .whereRef('snapshots.build_id', '=', 'template_builds.id'),
+          ),
+        ),
+      )
+      .execute()
   }
 }
 

@@ -54,6 +54,7 @@ test('a store of the first version keeps its users, its template and its sandbox
       public: true,
       nodeTemplateId: 'base',
       nodeId: undefined,
+      isDurable: false,
       snapshotId: undefined,
       snapshotOf: undefined,
       envdVersion: undefined,

@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely'
 import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
 import { addBuilds } from './build-tables.ts'
 import { addKeptBytes } from '../snapshots/kept-bytes.ts'
+import { addDurability } from './durability.ts'
 import { addEdgeCalls, addFleet } from './fleet-tables.ts'
 import { addLeases } from './lease-tables.ts'
 import { addLineage } from './lineage.ts'
@@ -34,7 +35,10 @@ export const migrations: readonly Migration[] = [
   addSecrets,
 ]
 
-export const additions: Additions = { addNodeOwnership, addLineage, addFleet, addEdgeCalls }
+export const additions: Additions = {
+  ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
+  addDurability,
+}
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {
   await createTeams(schema)

@@ -35,15 +35,17 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
     async listOfNode(nodeId, states) {
       const rows = await db
         .selectFrom('sandboxes')
-        .select(['id', 'state', 'generation'])
+        .select(['id', 'state', 'generation', 'kept_generation', 'durable_generation'])
         .where('node_id', '=', nodeId)
         .where('state', 'in', states)
         .execute()
-      return rows.map(({ id, state, generation }) => ({
-        id,
+      return rows.map((row) => ({
+        id: row.id,
         nodeId,
-        state: toState(state),
-        generation,
+        state: toState(row.state),
+        generation: row.generation,
+        keptGeneration: row.kept_generation ?? undefined,
+        durableGeneration: row.durable_generation ?? undefined,
       }))
     },
     async listNetworkChanges() {

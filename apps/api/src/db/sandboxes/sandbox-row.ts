@@ -38,6 +38,8 @@ export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
     timeout_seconds: sandbox.timeoutSeconds ?? null,
     node_id: sandbox.nodeId === '' ? null : sandbox.nodeId,
     generation: sandbox.generation,
+    kept_generation: sandbox.keptGeneration ?? null,
+    durable_generation: sandbox.durableGeneration ?? null,
     parent_id: sandbox.parent?.id ?? null,
     parent_kind: sandbox.parent?.kind ?? null,
   }
@@ -84,6 +86,8 @@ export function fromRow(
     timeoutSeconds: row.timeout_seconds ?? undefined,
     nodeId: row.node_id ?? '',
     generation: row.generation,
+    keptGeneration: row.kept_generation ?? undefined,
+    durableGeneration: row.durable_generation ?? undefined,
   }
 }
 

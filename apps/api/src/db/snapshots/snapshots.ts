@@ -52,6 +52,17 @@ export function sqlSnapshotStore(db: Db): SnapshotStore {
       }
       return found
     },
+    async markDurable(ids) {
+      for (const batch of batches(ids)) {
+        const published = db.selectFrom('snapshots').select('build_id').where('id', 'in', batch)
+        await db
+          .updateTable('template_builds')
+          .set({ is_durable: 1 })
+          .where('id', 'in', published)
+          .where('is_durable', '=', 0)
+          .execute()
+      }
+    },
     async delete(id) {
       await db.deleteFrom('snapshots').where('id', '=', id).execute()
     },

@@ -100,6 +100,7 @@ function builds(db: Db) {
     .select(['templates.id', 'templates.public', 'template_builds.id as build_id', 'alias'])
     .select(['node_template_id', 'cpu_count', 'memory_mb', 'disk_size_mb'])
     .select(['snapshots.id as snapshot_id', 'envd_version', 'template_builds.node_id'])
+    .select('is_durable')
     .select(['snapshots.sandbox_id', 'snapshots.team_id as snapshot_team_id'])
     .where('status', '=', 'ready')
 }
@@ -120,6 +121,7 @@ function toTemplate(row: BuildRow): Template | undefined {
         ? undefined
         : { sandboxId: row.sandbox_id, teamId: row.snapshot_team_id },
     nodeId: row.node_id ?? undefined,
+    isDurable: row.is_durable === 1,
     envdVersion: row.envd_version ?? undefined,
     resources: {
       cpuCount: row.cpu_count,

@@ -1,16 +1,17 @@
 import type { BuildFailure } from './build.ts'
 import type { BuildLogEntry } from './build-log.ts'
 import type { ImageLogin, Recipe } from './recipe.ts'
+import type { FilesOnNode } from '../files-on-node.ts'
 import type { Resources } from '../template.ts'
 
 /** Node operations that builds need. */
 export interface BuildNode {
   /** Streams progress; the last event is `done` or `failed`. Aborting the signal cancels the build. */
   build(order: BuildOrder, signal: AbortSignal): AsyncIterable<BuildEvent>
-  /** Succeeds also when the template does not exist. */
+  /** Deletes it from the object store too. Succeeds also when the template does not exist. */
   deleteTemplate(nodeTemplateId: string, signal: AbortSignal): Promise<void>
-  /** IDs of the templates that were built on the node. */
-  listTemplates(signal: AbortSignal): Promise<readonly string[]>
+  /** Lists the templates that were built on the node, or fetched by it. */
+  listTemplates(signal: AbortSignal): Promise<FilesOnNode>
   /** Bytes on disk of these templates. Layers that several of them share count once. */
   measureTemplates(nodeTemplateIds: readonly string[], signal: AbortSignal): Promise<number>
   hasFiles(files: BuildFiles, signal: AbortSignal): Promise<boolean>

@@ -99,6 +99,8 @@ export interface BuildStore {
    * been used since.
    */
   collect(id: string, times: { readonly unusedSince: Date; readonly now: Date }): Promise<boolean>
+  /** Notes that the object store has the files of these builds. */
+  markDurable(nodeTemplateIds: readonly string[]): Promise<void>
   /** Returns the template IDs that belong to a ready or held build. */
   known(nodeTemplateIds: readonly string[]): Promise<ReadonlySet<string>>
 }

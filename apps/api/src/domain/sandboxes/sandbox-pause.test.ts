@@ -42,6 +42,8 @@ function running(): RunningSandbox {
     holder: 'p1',
     networkHolder: undefined,
     keptBytes: undefined,
+    keptGeneration: undefined,
+    durableGeneration: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

@@ -9,7 +9,40 @@ export function beginPause(sandbox: RunningSandbox, holder: string, keptBytes: n
 }
 
 export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
-  return { ...move(sandbox, 'paused'), holder: undefined, endAt: now, kept }
+  // A resume that failed has raised the generation, but its content is that of the pause before.
+  const { state, generation, keptGeneration, durableGeneration } = sandbox
+  const content =
+    state === 'resuming'
+      ? { keptGeneration, durableGeneration }
+      : { keptGeneration: generation, durableGeneration: undefined }
+  return { ...move(sandbox, 'paused'), ...content, holder: undefined, endAt: now, kept }
+}
+
+/**
+ * Takes over what the node says about the content of a paused sandbox. An older Atoll version pauses without changing these
+ * fields, so the record may name content that is not the newest. A node whose data was restored from a backup may have
+ * older content than the object store: then the record stays, and the next resume fetches the newer content.
+ */
+export function noteContent(
+  sandbox: Sandbox,
+  { keptGeneration, isDurable: isUploaded = false }: KeptContent,
+): Sandbox {
+  const isOlder = keptGeneration !== undefined && keptGeneration < (sandbox.keptGeneration ?? 0)
+  if (isOlder && isDurable(sandbox)) return sandbox
+  const isKnown = sandbox.keptGeneration === keptGeneration
+  const known = isKnown ? sandbox.durableGeneration : undefined
+  return { ...sandbox, keptGeneration, durableGeneration: isUploaded ? keptGeneration : known }
+}
+
+/** Whether any node can continue the sandbox from the object store. */
+export function isDurable({ state, keptGeneration, durableGeneration }: Sandbox): boolean {
+  const isKept = state === 'paused' || state === 'resuming'
+  return isKept && keptGeneration !== undefined && keptGeneration === durableGeneration
+}
+
+/** Returns to `paused` after a resume that did not happen. */
+export function backToPaused(sandbox: Sandbox, now: Date): Sandbox {
+  return finishPause(sandbox, sandbox.endAt ?? now, sandbox.kept ?? 'files')
 }
 
 /** Raises the generation: from now on, the node refuses calls that were meant for the time before the pause. */
@@ -42,9 +75,20 @@ export function isInTransition({ state }: Sandbox): boolean {
  * the record, and keeps the files.
  */
 export type OnNode =
-  | { readonly state: 'running' | 'paused'; readonly kept: Kept; readonly generation: number }
+  | ({
+      readonly state: 'running' | 'paused'
+      readonly kept: Kept
+      readonly generation: number
+    } & KeptContent)
   | { readonly state: 'quarantined' }
   | undefined
+
+export interface KeptContent {
+  /** Generation that was paused, which identifies the kept content. Undefined while running, and if unknown. */
+  readonly keptGeneration?: number
+  /** Whether the object store has the kept content. */
+  readonly isDurable?: boolean
+}
 
 /** Not for sandboxes that are being created or killed. */
 export function agrees(
@@ -65,6 +109,7 @@ export function reconcileWithNode(
   { now, seconds }: { readonly now: Date; readonly seconds: number },
 ): Sandbox {
   if (agrees(sandbox, onNode)) return sandbox
+  if (!onNode && isDurable(sandbox)) return undo(sandbox, now)
   if (!onNode) return end(sandbox, now, 'was lost: its node does not have it any more')
   if (onNode.state === 'quarantined') return undo(sandbox, now)
   // The record is behind its node only if the store was restored from a backup.
@@ -81,7 +126,7 @@ function takeState(
 ): Sandbox {
   if (onNode.state === 'paused') {
     const pausedAt = sandbox.state === 'resuming' ? sandbox.endAt : undefined
-    return finishPause(sandbox, pausedAt ?? now, onNode.kept)
+    return noteContent(finishPause(sandbox, pausedAt ?? now, onNode.kept), onNode)
   }
   // The sandbox resumed from `paused` or `resuming`, so it needs a new timeout.
   const { envdVersion } = sandbox
@@ -92,6 +137,6 @@ function takeState(
 
 /** Returns to the state before a pause, resume or snapshot that did not happen. */
 function undo(sandbox: Sandbox, now: Date): Sandbox {
-  if (sandbox.state !== 'resuming') return backToRunning(sandbox)
-  return finishPause(sandbox, sandbox.endAt ?? now, sandbox.kept ?? 'files')
+  if (sandbox.state === 'paused') return sandbox
+  return sandbox.state === 'resuming' ? backToPaused(sandbox, now) : backToRunning(sandbox)
 }

@@ -65,6 +65,8 @@ export interface SandboxSummary {
 export interface OwnedSandbox extends SandboxSummary {
   readonly nodeId: string
   readonly generation: number
+  readonly keptGeneration: number | undefined
+  readonly durableGeneration: number | undefined
 }
 
 export interface NetworkChange {

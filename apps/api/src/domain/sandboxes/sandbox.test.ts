@@ -40,6 +40,8 @@ function sandboxIn(state: SandboxState): Sandbox {
     holder: undefined,
     networkHolder: undefined,
     keptBytes: undefined,
+    keptGeneration: undefined,
+    durableGeneration: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

@@ -45,6 +45,13 @@ export interface Sandbox {
   readonly kept: Kept | undefined
   /** Measured or estimated size on the disk of the node while paused; undefined while running. */
   readonly keptBytes: number | undefined
+  /** Generation that was paused: it identifies the kept content. Undefined while running, and if unknown. */
+  readonly keptGeneration: number | undefined
+  /**
+   * Generation whose content the object store has, as its node last said. The kept content is durable only if both are
+   * the same.
+   */
+  readonly durableGeneration: number | undefined
   /** Reason for the end, phrased to follow "it". Set from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined
@@ -162,6 +169,8 @@ export function start(
     holder: undefined,
     kept: undefined,
     keptBytes: undefined,
+    keptGeneration: undefined,
+    durableGeneration: undefined,
     envdVersion: begin.envdVersion,
     startedAt: begin.now,
     endAt: after(begin.now, begin.seconds),

@@ -48,3 +48,33 @@ test('a call that waits for a resume is checked against the generation after it'
   assert.equal(sandboxes.running().length, 1)
   await sandboxes.kill('i1')
 })
+
+test('content that was paused elsewhere since is not resumed, but replaced', async () => {
+  const { create, sandboxes, records } = simulateNode()
+  await create()
+  await sandboxes.resume({ ...request, generation: 1 })
+  await sandboxes.pause('i1', { keepMemory: true, generation: 1 })
+  const [older] = sandboxes.paused()
+  assert.ok(older)
+  const outdated = { ...request, generation: 4, keptGeneration: 3 }
+  await assert.rejects(sandboxes.resume(outdated), { reason: 'sandbox_not_found' })
+  const adoption = { sandboxId: 'i1', keptGeneration: 3, generation: 4 }
+  const fetched = { ...older, cellId: 'cnewer', keptGeneration: 3 }
+  const fails = sandboxes.adopt(adoption, () => Promise.reject(new Error('no connection')))
+  await assert.rejects(fails, /no connection/)
+  assert.deepEqual(sandboxes.paused(), [older])
+  await sandboxes.adopt(adoption, async () => {
+    records.set(fetched.cellId, fetched)
+    return fetched
+  })
+  assert.deepEqual(sandboxes.paused(), [fetched])
+  assert.deepEqual([...records.keys()], [fetched.cellId])
+  // The answer was lost, and the request comes again.
+  await sandboxes.adopt(adoption, () => Promise.reject(new Error('not needed')))
+  const { record } = await sandboxes.resume(outdated)
+  assert.deepEqual([record.owner.generation, record.keptGeneration], [4, undefined])
+  await assert.rejects(
+    sandboxes.adopt({ ...adoption, generation: 5 }, async () => fetched),
+    { reason: 'id_taken' },
+  )
+})

@@ -74,7 +74,7 @@ export function createPause(parts: {
     const { process: _process, slotNumber: _slot, ...rest } = record
     const memory =
       keepMemory && format !== undefined ? { memory: memoryWriter(record, format) } : {}
-    const paused: PausedSandbox = { ...rest, ...memory, phase: 'paused' }
+    const paused: PausedSandbox = { ...rest, ...memory, ...contentOf(record), phase: 'paused' }
     await superseded.clear(sandboxId)
     await writeState(sandbox, paused, keepMemory)
     registry.running.delete(sandboxId)
@@ -104,6 +104,11 @@ function beginRelease(
     await ports.disks.flush(ports.diskImage(paused.cellId, paused.disk))
   }
   return { ended: ended.catch(() => {}), finished: finish() }
+}
+
+/** Names the content of the pause. */
+function contentOf({ owner }: RunningSandbox['record']): Pick<CellRecord, 'keptGeneration'> {
+  return owner.generation === undefined ? {} : { keptGeneration: owner.generation }
 }
 
 function memoryNotKept({ name }: Runtime): Fault {

@@ -222,3 +222,61 @@ for (const [shown, keptSlots] of [
     assert.deepEqual(strayKeepers, [new Set(['alive', 'live', 'idle'])])
   })
 }
+
+/** Cells of one sandbox, of which this node had older content when it took over newer content. */
+const takenOver = (cellId: string, generation: number, changes: Partial<CellRecord>) => {
+  const { process: _process, slotNumber: _slot, ...rest } = record(cellId, 1, changes)
+  return { ...rest, owner: { sandboxId: 'i1', envVars: {}, generation } }
+}
+const older = takenOver('older', 5, { phase: 'paused', keptGeneration: 5 })
+const newer = takenOver('newer', 8, { phase: 'paused', keptGeneration: 7 })
+const runs = { ...record('runs', 2, {}), owner: { sandboxId: 'i1', envVars: {}, generation: 9 } }
+
+for (const [what, records, expected] of [
+  ['the newer pause is kept', [older, newer], { paused: ['newer'], running: [] }],
+  [
+    'an interrupted resume of the newer pause is kept',
+    [{ ...newer, phase: 'resuming' }, older],
+    { paused: ['newer'], running: [] },
+  ],
+  ['the sandbox that runs since is kept', [older, runs], { paused: [], running: ['runs'] }],
+  [
+    'a resume of the same generation that failed is not',
+    [takenOver('newer', 9, { phase: 'paused', keptGeneration: 7 }), runs],
+    { paused: ['newer'], running: [] },
+  ],
+] as const) {
+  test(`of several cells of one sandbox, ${what}`, async () => {
+    const erased: string[] = []
+    const nothing = async () => {}
+    const reclaimed = await reclaim(
+      {
+        records: {
+          list: async () => records.map((one) => ({ cellId: one.cellId, record: one })),
+          update: nothing,
+        },
+        isAlive: () => true,
+        isCurrent: () => true,
+        traces: async () => [],
+        ...{ killStrays: nothing, thaw: nothing, thawClaimed: nothing, halt: nothing },
+        erase: async (id) => void erased.push(id),
+        tidy: nothing,
+        slotNames: async () => [],
+        removeSlot: nothing,
+        onError: assert.ifError,
+      },
+      parseSubnet('10.0.0.0/24'),
+      'atx-',
+    )
+    const left = {
+      paused: reclaimed.paused.map(({ cellId }) => cellId),
+      running: reclaimed.running.map((one) => one.record.cellId),
+    }
+    assert.deepEqual(left, expected)
+    const kept: readonly string[] = [...left.paused, ...left.running]
+    assert.deepEqual(
+      erased,
+      records.map(({ cellId }) => cellId).filter((id) => !kept.includes(id)),
+    )
+  })
+}

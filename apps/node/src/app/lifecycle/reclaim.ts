@@ -110,30 +110,47 @@ export async function reclaim(
   }
 }
 
-/** Leaves out cells of resumes that failed: a resume that succeeds never leaves a record that says `paused`. */
+/**
+ * Leaves out cells of resumes that failed: a resume that succeeds leaves no record of its generation that says `paused`. An
+ * older generation may be left of a sandbox that this node took over from another one.
+ */
 function findRunning(
   live: readonly RunningSandbox[],
   records: readonly OwnedRecord[],
 ): readonly RunningSandbox[] {
-  const pausedIds = sandboxIdsOf(records.filter(({ phase }) => phase === 'paused'))
-  return live.filter(({ record }) => isRunning(record) && !pausedIds.has(record.owner.sandboxId))
+  const pausedGenerations = new Map<string, number>()
+  for (const { phase, owner } of records) {
+    if (phase !== 'paused') continue
+    const known = pausedGenerations.get(owner.sandboxId) ?? 0
+    pausedGenerations.set(owner.sandboxId, Math.max(known, owner.generation ?? 0))
+  }
+  return live.filter(({ record }) => {
+    const { sandboxId, generation = 0 } = record.owner
+    return isRunning(record) && generation > (pausedGenerations.get(sandboxId) ?? -1)
+  })
 }
 
-/** Leaves out interrupted resumes whose sandbox has newer state in another cell: the paused cell is removed last. */
+/** Leaves out cells whose sandbox has newer state in another cell: older cells are removed last. */
 function findPaused(
   records: readonly OwnedRecord[],
   running: readonly RunningSandbox[],
 ): readonly PausedSandbox[] {
-  const paused = records.filter(({ phase }) => phase === 'paused')
-  const newerIds = sandboxIdsOf([...running.map(({ record }) => record), ...paused])
-  const halfResumed = records.filter(
-    ({ phase, owner }) => phase === 'resuming' && !newerIds.has(owner.sandboxId),
+  const runningIds = new Set(running.map(({ record }) => record.owner.sandboxId))
+  const kept = records.filter(
+    ({ phase, owner }) =>
+      (phase === 'paused' || phase === 'resuming') && !runningIds.has(owner.sandboxId),
   )
-  return [...paused, ...halfResumed].map(asPaused)
+  const bySandbox = Map.groupBy(kept, ({ owner }) => owner.sandboxId)
+  return [...bySandbox.values()].flatMap((cells) =>
+    cells.filter((cell) => !cells.some((other) => isNewer(other, cell))).map(asPaused),
+  )
 }
 
-function sandboxIdsOf(records: readonly OwnedRecord[]): ReadonlySet<string> {
-  return new Set(records.map(({ owner }) => owner.sandboxId))
+/** Without numbers, an interrupted resume is older than a pause: the sandbox was paused again. */
+function isNewer(other: OwnedRecord, cell: OwnedRecord): boolean {
+  const [theirs, ours] = [other.keptGeneration, cell.keptGeneration]
+  if (theirs !== undefined && ours !== undefined && theirs !== ours) return theirs > ours
+  return other.phase === 'paused' && cell.phase === 'resuming'
 }
 
 /** Lets a sandbox run on that may have been frozen. `isStuck`: it is still frozen. */

@@ -20,6 +20,8 @@ export interface ResumeRequest extends ClaimRequest {
   readonly boot: boolean
   /** New generation of the sandbox. Absent: unchanged. */
   readonly generation?: number
+  /** Content that the object store has: older content of this node must not be resumed. Absent: any content. */
+  readonly keptGeneration?: number
   readonly network?: NetworkRules
   readonly ingress?: Ingress
 }

@@ -1,5 +1,6 @@
 import { checkId, checkShape } from '../../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
+import { Fault } from '@atoll/kit/fault'
 import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
@@ -29,7 +30,7 @@ import type { AdoptedSandboxes, SandboxRegistry } from './sandbox-registry.ts'
 import { createSetNetwork } from './set-network.ts'
 import type { NetworkPorts } from './set-network.ts'
 import { createSupersededCells } from './superseded-cells.ts'
-import type { SupersededCellPorts } from './superseded-cells.ts'
+import type { SupersededCellPorts, SupersededCells } from './superseded-cells.ts'
 
 /**
  * Running and paused sandboxes of this node, and the operations on them. Operations on one sandbox run in order. An
@@ -57,6 +58,18 @@ export interface Sandboxes extends SandboxViews, Recovery {
   ): Promise<T>
   /** Runs `task` for every sandbox that is paused now. Operations requested later wait for the task of their sandbox. */
   forEachPaused(task: (record: PausedSandbox) => Promise<void>): Promise<void>
+  /**
+   * Runs `task` if the sandbox is paused, before any operation that is requested later. Returns undefined if it is not.
+   */
+  whilePaused<T>(
+    sandboxId: string,
+    task: (record: PausedSandbox) => Promise<T>,
+  ): Promise<T | undefined>
+  /**
+   * Takes over a paused sandbox of another node. `fetch` adds its cell to this node. Older content that this node has is
+   * removed after that.
+   */
+  adopt(request: AdoptRequest, fetch: () => Promise<PausedSandbox>): Promise<void>
   /** Waits for all operations in progress. */
   settle(): Promise<void>
 }
@@ -70,6 +83,12 @@ interface SnapshotOptions {
 interface SnapshotInfo {
   readonly keepsMemory: boolean
   readonly sizeBytes: number
+}
+
+export interface AdoptRequest {
+  readonly sandboxId: string
+  readonly keptGeneration: number
+  readonly generation: number
 }
 
 interface KillOptions {
@@ -155,6 +174,7 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
   return {
     ...viewsOf(registry),
     ...createRecovery({ ...parts, registry, queue, kill }),
+    ...pausedOperations({ registry, queue, releases, superseded }),
     async settle() {
       await queue.settle()
       await Promise.all([releases.settle(), superseded.settle()])
@@ -199,6 +219,7 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
       runFor(request.sandboxId, request.generation, async () => {
         const record = registry.paused.get(request.sandboxId)
         if (!record) return raiseRunning(ports, registry, request)
+        checkNewest(record, request)
         const raised = raiseGeneration(record, request.generation)
         registry.paused.set(request.sandboxId, raised)
         return register(await resume(raised, request))
@@ -224,8 +245,6 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         registry.running.set(sandboxId, await setNetwork(registry.find(sandboxId), rules))
       }),
 
-    forEachPaused: (task) => runForPaused({ registry, queue, releases }, task),
-
     inspect: (sandboxId, task, signal) =>
       queue.inspect(
         sandboxId,
@@ -237,6 +256,32 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         },
         signal,
       ),
+  }
+}
+
+function pausedOperations(parts: {
+  readonly registry: SandboxRegistry
+  readonly queue: Pick<KeyedQueue, 'run'>
+  readonly releases: Releases
+  readonly superseded: Pick<SupersededCells, 'retire'>
+}): Pick<Sandboxes, 'forEachPaused' | 'whilePaused' | 'adopt'> {
+  const { registry, queue, releases, superseded } = parts
+  return {
+    forEachPaused: (task) => runForPaused(parts, task),
+
+    whilePaused: (sandboxId, task) =>
+      queue.run(sandboxId, async () => {
+        await releases.finished(sandboxId)
+        const record = registry.paused.get(sandboxId)
+        return record && task(record)
+      }),
+
+    adopt: (request, fetch) =>
+      queue.run(request.sandboxId, async () => {
+        registry.checkGeneration(request.sandboxId, request.generation)
+        await releases.finished(request.sandboxId)
+        await adoptPaused({ registry, superseded }, request, fetch)
+      }),
   }
 }
 
@@ -259,6 +304,35 @@ async function runForPaused(
     }),
   )
   await Promise.all(done)
+}
+
+async function adoptPaused(
+  ports: {
+    readonly registry: SandboxRegistry
+    readonly superseded: Pick<SupersededCells, 'retire'>
+  },
+  { sandboxId, keptGeneration }: AdoptRequest,
+  fetch: () => Promise<PausedSandbox>,
+): Promise<void> {
+  const { registry, superseded } = ports
+  const earlier = registry.paused.get(sandboxId)
+  if (earlier?.keptGeneration === keptGeneration) return
+  // Content without a number cannot be compared, so it is kept.
+  const isOlder = earlier?.keptGeneration !== undefined && earlier.keptGeneration < keptGeneration
+  if (!isOlder) registry.checkUnused(sandboxId)
+  registry.paused.set(sandboxId, await fetch())
+  if (earlier) await superseded.retire(sandboxId, earlier.cellId)
+}
+
+/** Content without a number cannot be compared, so it counts as the newest. */
+function checkNewest({ owner, keptGeneration }: PausedSandbox, wanted: ResumeRequest): void {
+  const { keptGeneration: newest = 0 } = wanted
+  if (keptGeneration === undefined || keptGeneration >= newest) return
+  throw new Fault(
+    'not_found',
+    'sandbox_not_found',
+    `Sandbox ${owner.sandboxId} has content of generation ${keptGeneration} on this node, and generation ${newest} was paused since`,
+  )
 }
 
 /** The answer to an earlier resume was lost, and this one has a newer generation. */

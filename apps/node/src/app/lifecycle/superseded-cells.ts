@@ -1,12 +1,12 @@
 /**
- * Paused cells whose sandboxes were restored in other cells. As long as the folder of one has its name, the next start of
- * the node would show the sandbox as paused again, with older state, once it has ended. So a resume renames the folder
- * before its answer. The files of the folder are removed afterwards.
+ * Paused cells whose sandboxes were restored in other cells, or replaced by newer content of another node. As long as the
+ * folder of one has its name, the next start of the node would show the sandbox as paused again, with older state, once
+ * it has ended. So a resume renames the folder before its answer. The files of the folder are removed afterwards.
  */
 export interface SupersededCells {
   /** Renames the folder of a paused cell. After a failure, `clear` tries again. */
   retire(sandboxId: string, cellId: string): Promise<void>
-  /** Renames the folder that a resume of this sandbox could not rename, if there is one. */
+  /** Renames the folder of this sandbox that could not be renamed before, if there is one. */
   clear(sandboxId: string): Promise<void>
   /** Does what `clear` does, and waits until the files of the sandbox's retired folders are removed. */
   finish(sandboxId: string): Promise<void>

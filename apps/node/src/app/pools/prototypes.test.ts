@@ -21,6 +21,7 @@ function setup(save: () => Promise<void> = async () => {}) {
   const store: SnapshotStore = {
     add: async () => {},
     addTemporary: async () => {},
+    isTemporary: () => false,
     find: async (id) => stored.get(id),
     list: async () => [...stored.values()],
     listQuarantined: async () => damaged.splice(0),

@@ -40,6 +40,14 @@ export function parseCpuInfo(text: string, cpuArchitecture: string): MachineFact
   }
 }
 
+/** Returns the instruction set extensions that the first core has, in order. */
+export function parseCpuFeatures(text: string): string[] {
+  const [first = ''] = text.split('\n\n')
+  const values = parseFields(first)
+  const features = values.get('flags') ?? values.get('Features') ?? ''
+  return features.split(' ').filter(Boolean).toSorted()
+}
+
 export function parseHugePages(meminfo: string): MachineUsage['hugePages'] {
   const values = parseFields(meminfo)
   const read = (name: string) => Number.parseInt(values.get(name) ?? '0', 10)

@@ -43,6 +43,11 @@ export interface CellRecord extends CellParts {
   readonly owner?: Owner
   /** Release of the runtime that wrote the memory of a paused cell. Absent: only files were kept. */
   readonly memory?: string
+  /**
+   * Generation that was paused, which identifies the kept content: each start raises the generation, and a resume that
+   * fails does too, but keeps the content. Absent: the cell runs, or was paused by an old Atoll version.
+   */
+  readonly keptGeneration?: number
 }
 
 /**

@@ -18,6 +18,7 @@ export interface SnapshotStore {
   add(snapshot: Snapshot, write: (place: SnapshotPlace) => Promise<void>): Promise<void>
   /** Does what `add` does, without waiting for the disk. The snapshot does not outlive this process. */
   addTemporary(snapshot: Snapshot, write: (place: SnapshotPlace) => Promise<void>): Promise<void>
+  isTemporary(snapshotId: string): boolean
   /** Throws a fault when the record cannot be read. */
   find(snapshotId: string): Promise<Snapshot | undefined>
   list(): Promise<Snapshot[]>

@@ -91,6 +91,13 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
    * @generated from field: uint32 epoch = 9;
    */
   epoch: number;
+
+  /**
+   * Whether the node keeps copies in an object store.
+   *
+   * @generated from field: bool has_objects = 10;
+   */
+  hasObjects: boolean;
 };
 
 /**
@@ -736,6 +743,14 @@ export declare type ResumeSandboxRequest = Message<"atoll.node.v1.ResumeSandboxR
    * @generated from field: uint32 generation = 6;
    */
   generation: number;
+
+  /**
+   * Content that the object store has: the generation that was paused. A node with older content answers as if it had
+   * none. 0: any content.
+   *
+   * @generated from field: uint32 kept_generation = 7;
+   */
+  keptGeneration: number;
 };
 
 /**
@@ -759,6 +774,55 @@ export declare type ResumeSandboxResponse = Message<"atoll.node.v1.ResumeSandbox
  * Use `create(ResumeSandboxResponseSchema)` to create a new message.
  */
 export declare const ResumeSandboxResponseSchema: GenMessage<ResumeSandboxResponse>;
+
+/**
+ * @generated from message atoll.node.v1.FetchSandboxRequest
+ */
+export declare type FetchSandboxRequest = Message<"atoll.node.v1.FetchSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Content to fetch: the generation that was paused.
+   *
+   * @generated from field: uint32 kept_generation = 2;
+   */
+  keptGeneration: number;
+
+  /**
+   * New generation of the sandbox.
+   *
+   * @generated from field: uint32 generation = 3;
+   */
+  generation: number;
+
+  /**
+   * The memory is not needed: the sandbox boots from the files.
+   *
+   * @generated from field: bool boot = 4;
+   */
+  boot: boolean;
+};
+
+/**
+ * Describes the message atoll.node.v1.FetchSandboxRequest.
+ * Use `create(FetchSandboxRequestSchema)` to create a new message.
+ */
+export declare const FetchSandboxRequestSchema: GenMessage<FetchSandboxRequest>;
+
+/**
+ * @generated from message atoll.node.v1.FetchSandboxResponse
+ */
+export declare type FetchSandboxResponse = Message<"atoll.node.v1.FetchSandboxResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.FetchSandboxResponse.
+ * Use `create(FetchSandboxResponseSchema)` to create a new message.
+ */
+export declare const FetchSandboxResponseSchema: GenMessage<FetchSandboxResponse>;
 
 /**
  * @generated from message atoll.node.v1.SnapshotSandboxRequest
@@ -829,6 +893,13 @@ export declare type DeleteSnapshotRequest = Message<"atoll.node.v1.DeleteSnapsho
    * @generated from field: string snapshot_id = 1;
    */
   snapshotId: string;
+
+  /**
+   * Delete it from the object store too. False: other nodes may still need it there.
+   *
+   * @generated from field: bool delete_objects = 2;
+   */
+  deleteObjects: boolean;
 };
 
 /**
@@ -869,6 +940,13 @@ export declare type ListSnapshotsResponse = Message<"atoll.node.v1.ListSnapshots
    * @generated from field: repeated string snapshot_ids = 1;
    */
   snapshotIds: string[];
+
+  /**
+   * IDs that are in the object store too.
+   *
+   * @generated from field: repeated string durable_ids = 2;
+   */
+  durableIds: string[];
 };
 
 /**
@@ -1299,6 +1377,13 @@ export declare type DeleteTemplateRequest = Message<"atoll.node.v1.DeleteTemplat
    * @generated from field: string template_id = 1;
    */
   templateId: string;
+
+  /**
+   * Delete it from the object store too. False: other nodes may still need it there.
+   *
+   * @generated from field: bool delete_objects = 2;
+   */
+  deleteObjects: boolean;
 };
 
 /**
@@ -1339,6 +1424,13 @@ export declare type ListTemplatesResponse = Message<"atoll.node.v1.ListTemplates
    * @generated from field: repeated string template_ids = 1;
    */
   templateIds: string[];
+
+  /**
+   * IDs that are in the object store too.
+   *
+   * @generated from field: repeated string durable_ids = 2;
+   */
+  durableIds: string[];
 };
 
 /**
@@ -1511,6 +1603,13 @@ export declare type KillSandboxRequest = Message<"atoll.node.v1.KillSandboxReque
    * @generated from field: uint32 generation = 2;
    */
   generation: number;
+
+  /**
+   * Delete it from the object store too: the sandbox has ended. False: only this node forgets it.
+   *
+   * @generated from field: bool delete_objects = 3;
+   */
+  deleteObjects: boolean;
 };
 
 /**
@@ -2455,6 +2554,21 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
    * @generated from field: uint32 generation = 6;
    */
   generation: number;
+
+  /**
+   * Generation of a paused sandbox that was paused: a resume that fails raises the generation, but not the content. 0 if
+   * unknown.
+   *
+   * @generated from field: uint32 kept_generation = 7;
+   */
+  keptGeneration: number;
+
+  /**
+   * Whether the object store has this content of a paused sandbox.
+   *
+   * @generated from field: bool is_durable = 8;
+   */
+  isDurable: boolean;
 };
 
 /**
@@ -2727,6 +2841,19 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ResumeSandboxRequestSchema;
     output: typeof ResumeSandboxResponseSchema;
+  },
+  /**
+   * Fetches a paused sandbox of another node from the object store, checks it and keeps it paused here. The caller makes
+   * this node its owner afterwards. Succeeds if the sandbox is here with this content. not_found: the object store does
+   * not have this content; failed_precondition: this node cannot restore it, or has a newer one. A failure leaves
+   * nothing here.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.FetchSandbox
+   */
+  fetchSandbox: {
+    methodKind: "unary";
+    input: typeof FetchSandboxRequestSchema;
+    output: typeof FetchSandboxResponseSchema;
   },
   /**
    * Copies a running sandbox, which is frozen meanwhile and then resumes. New sandboxes can be created from the

@@ -1,0 +1,112 @@
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { SandboxNode } from '../../domain/node.ts'
+import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import { backToPaused, isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Fleet } from '../nodes/fleet.ts'
+import type { Placing } from '../nodes/placing.ts'
+
+/**
+ * Makes sure that a sandbox that is being resumed is on a node that can start it. When its own node is out of reach or
+ * takes no sandboxes, another one fetches the content from the object store and becomes the owner. Returns the record. A
+ * failure puts the record back to `paused`: nothing was started.
+ */
+export type MoveIfNeeded = (claimed: Sandbox, boot: boolean) => Promise<Sandbox>
+
+/** Fetching gigabytes takes minutes. */
+const moveLimitMs = 300_000
+
+export function createMoveIfNeeded(ports: {
+  readonly store: SandboxStore
+  readonly fleet: Fleet
+  readonly placing: Placing
+  readonly clock: Clock
+}): MoveIfNeeded {
+  const { store, fleet, placing, clock } = ports
+
+  const move = (claimed: Sandbox, boot: boolean): Promise<Sandbox> => {
+    const { id, generation, keptGeneration = 0, nodeId: homeId } = claimed
+    // The template is part of the content; it is not looked for.
+    const shape = { nodeTemplateId: '', ...claimed.resources }
+    const limit = AbortSignal.timeout(moveLimitMs)
+    return placing.place({ shape, exceptId: homeId, isDurable: true }, async (nodeId) => {
+      // The fetched content is on the node before the record names the node: no crash leaves a record without content.
+      await fleet.of(nodeId).fetch({ id, generation, keptGeneration, boot }, limit)
+      const moved = await store.update(id, (current) =>
+        isSameClaim(claimed, current) ? { ...current, nodeId } : current,
+      )
+      if (moved && isSameClaim({ ...claimed, nodeId }, moved)) return moved
+      throw changedMeanwhile(id)
+    })
+  }
+
+  return async (claimed, boot) => {
+    const condition = placing.conditionOf(claimed.nodeId)
+    if (condition === 'well') return claimed
+    const mayMove = isDurable(claimed)
+    if (!mayMove && condition === 'draining') return claimed
+    try {
+      if (!mayMove) throw contentOutOfReach(claimed.id)
+      return await move(claimed, boot)
+    } catch (error) {
+      // A draining node still works, so it resumes what others cannot take over.
+      if (condition === 'draining' && !isSuperseded(error)) return claimed
+      await store.update(claimed.id, (current) =>
+        isSameClaim(claimed, current) ? backToPaused(current, clock.now()) : current,
+      )
+      throw error
+    }
+  }
+}
+
+/**
+ * Runs `resume`. If the node does not have the content any more, and the object store does, the node fetches it first: its
+ * data may have been lost, or restored from a backup.
+ */
+export async function resumeOrFetch(
+  node: Pick<SandboxNode, 'fetch'>,
+  { claimed, boot }: { readonly claimed: Sandbox; readonly boot: boolean },
+  resume: () => Promise<void>,
+): Promise<void> {
+  try {
+    await resume()
+  } catch (error) {
+    const isAbsent = error instanceof Fault && error.reason === 'sandbox_not_found'
+    if (!isAbsent || !isDurable(claimed)) throw error
+    const { id, generation, keptGeneration = 0 } = claimed
+    const limit = AbortSignal.timeout(moveLimitMs)
+    await node.fetch({ id, generation, keptGeneration, boot }, limit)
+    await resume()
+  }
+}
+
+/** Whether this process still owns the start: any other change of the record ends the claim. */
+function isSameClaim(claimed: Sandbox, current: Sandbox): boolean {
+  return (
+    current.state === 'resuming' &&
+    current.holder === claimed.holder &&
+    current.generation === claimed.generation &&
+    current.nodeId === claimed.nodeId
+  )
+}
+
+function contentOutOfReach(id: string): Fault {
+  return new Fault(
+    'unavailable',
+    'node_unavailable',
+    `Sandbox ${id} stays paused: its node does not answer, and its newest content was not uploaded before; try again when the node is back`,
+  )
+}
+
+function isSuperseded(error: unknown): boolean {
+  return error instanceof Fault && error.reason === 'sandbox_superseded'
+}
+
+function changedMeanwhile(id: string): Fault {
+  return new Fault(
+    'conflict',
+    'sandbox_superseded',
+    `Sandbox ${id} was changed by another request while it was moved: read its state and try again`,
+  )
+}

@@ -1,0 +1,15 @@
+import type { Kysely } from 'kysely'
+import type { Schema } from '../schema.ts'
+
+/**
+ * Adds what is in the object store: builds, and the content of paused sandboxes. Older releases ignore the columns, so a
+ * generation that they leave behind never matches a later pause.
+ */
+export async function addDurability({ schema }: Kysely<Schema>): Promise<void> {
+  await schema
+    .alterTable('template_builds')
+    .addColumn('is_durable', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+  await schema.alterTable('sandboxes').addColumn('kept_generation', 'integer').execute()
+  await schema.alterTable('sandboxes').addColumn('durable_generation', 'integer').execute()
+}

@@ -1,0 +1,32 @@
+import { Fault } from '@atoll/kit/fault'
+import type { FetchRequest } from '../../domain/sandboxes/fetch-request.ts'
+import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
+
+/** Operations of the object store that callers of this node need. */
+export interface ObjectAccess {
+  readonly hasObjects: boolean
+  isDurable(record: PausedSandbox): boolean
+  /** Returns those of these IDs that the object store has. */
+  durableOf(kind: 'snapshots' | 'templates', ids: readonly string[]): string[]
+  /** Deletes the objects of something that ended, some time after this returns. */
+  deleteObjects(kind: 'snapshots' | 'templates' | 'sandboxes', id: string): Promise<void>
+  /** The sandbox lives on another node, which answers for its objects from now on. */
+  forgetSandbox(id: string): Promise<void>
+  fetchSandbox(request: FetchRequest): Promise<void>
+}
+
+/** Access of a node without an object store. */
+export const noObjects: ObjectAccess = {
+  hasObjects: false,
+  isDurable: () => false,
+  durableOf: () => [],
+  deleteObjects: async () => {},
+  forgetSandbox: async () => {},
+  async fetchSandbox() {
+    throw new Fault(
+      'invalid',
+      'objects_disabled',
+      'This node has no object store: set ATOLL_S3_BUCKET',
+    )
+  },
+}

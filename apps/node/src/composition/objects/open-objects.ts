@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { ensureKeyFile } from '@atoll/kit/encryption/key-file'
+import type { Logger } from '@atoll/kit/log'
+import { createBundles } from '@atoll/objects/bundles'
+import type { ObjectStore } from '@atoll/objects/object-store'
+import { objectSettingsOf } from '@atoll/objects/settings'
+import type { ObjectSettings } from '@atoll/objects/settings'
+import { checkReadable } from '../../app/lifecycle/check-readable.ts'
+import type { NodeConfig } from '../../config.ts'
+import type { Runtime } from '../../domain/sandboxes/runtime.ts'
+import { readCpu } from '../../linux/machine.ts'
+import { openDeletions } from '../../state/objects/deletions.ts'
+import type { Deletions } from '../../state/objects/deletions.ts'
+import { openLinkedFolders } from '../../state/objects/linked-folders.ts'
+import type { LinkedFolders } from '../../state/objects/linked-folders.ts'
+import { openMarks } from '../../state/objects/marks.ts'
+import type { Marks } from '../../state/objects/marks.ts'
+import { createNeeds } from '../../state/objects/needs.ts'
+import { createObjectEnvds } from '../../state/objects/object-envds.ts'
+import { createObjectLayers } from '../../state/objects/object-layers.ts'
+import { createObjectSandboxes } from '../../state/objects/object-sandboxes.ts'
+import type { ObjectSandboxes } from '../../state/objects/object-sandboxes.ts'
+import { createObjectSnapshots } from '../../state/objects/object-snapshots.ts'
+import type { ObjectSnapshots } from '../../state/objects/object-snapshots.ts'
+import { createObjectTemplates } from '../../state/objects/object-templates.ts'
+import type { ObjectTemplates } from '../../state/objects/object-templates.ts'
+import { openTransfers } from '../../state/objects/transfers.ts'
+import type { Transfers } from '../../state/objects/transfers.ts'
+import { commitLayer, exists, hashTree, sweepBuilds } from '../../template/layer.ts'
+import type { EnvdFiles } from '../envd-files.ts'
+import type { Host } from '../host.ts'
+import { layersDirOf } from '../node-files.ts'
+import type { TemplateFiles } from '../template-files.ts'
+
+/** Access of this node to the object store. */
+export interface NodeObjects {
+  readonly marks: Marks
+  readonly deletions: Deletions
+  readonly transfers: Transfers
+  readonly links: LinkedFolders
+  readonly snapshots: ObjectSnapshots
+  readonly templates: ObjectTemplates
+  readonly sandboxes: ObjectSandboxes
+  close(): void
+}
+
+export interface ObjectParts {
+  readonly config: NodeConfig
+  readonly host: Host
+  readonly runtime: Runtime
+  readonly files: TemplateFiles
+  readonly envd: EnvdFiles
+  readonly nodeId: string
+  readonly log: Logger
+}
+
+/** Returns undefined without settings for an object store. Does not wait for the store. */
+export async function openObjects(parts: ObjectParts): Promise<NodeObjects | undefined> {
+  const settings = objectSettingsOf(parts.config)
+  if (!settings) return undefined
+  const keys = await ensureKeyFile({ path: settings.keyFile, isSupplied: true })
+  // Loaded on demand: the library is large, and most nodes have no object store.
+  const { createS3Store } = await import('@atoll/objects/s3-store')
+  const store = createS3Store(settings)
+  return openIn(parts, { store, keys, name: nameOf(settings), close: store.close })
+}
+
+/** Notes are about one place: after a change of the bucket, all has to be uploaded there. */
+function nameOf({ endpoint = '', region, bucket, prefix }: ObjectSettings): string {
+  const place = JSON.stringify([endpoint, region, bucket, prefix])
+  return createHash('sha256').update(place).digest('hex').slice(0, 16)
+}
+
+async function openIn(
+  parts: ObjectParts,
+  place: {
+    readonly store: ObjectStore
+    readonly keys: Awaited<ReturnType<typeof ensureKeyFile>>
+    /** Name of the folder for the notes about this store. */
+    readonly name: string
+    close(): void
+  },
+): Promise<NodeObjects> {
+  const { host, runtime, files, envd, nodeId } = parts
+  const dir = join(host.installation.dataDir, 'objects', place.name)
+  const bundles = createBundles(place.store, place.keys)
+  const marks = await openMarks(join(dir, 'durable'))
+  const links = await openLinkedFolders(join(dir, 'links'))
+  const { reserveSpace } = host.disks
+  const transfers = await openTransfers({ dir: join(dir, 'uploads'), bundles, reserveSpace })
+  const layers = createObjectLayers({
+    transfers,
+    marks,
+    steps: files.layers,
+    base: await openBaseLayers(parts),
+  })
+  const envds = createObjectEnvds({ transfers, marks, dir: envd.builtDir, hashFolder: hashTree })
+  const needs = createNeeds({
+    ...{ layers, envds },
+    cpu: await readCpu(),
+    checkReadable: (kept) => checkReadable(runtime, kept),
+  })
+  const shared = { transfers, marks, needs, links, layers }
+  return {
+    ...{ marks, transfers, links },
+    deletions: await openDeletions({
+      dir: join(dir, 'deletions'),
+      bundles,
+      onError: (err, prefix) =>
+        parts.log.warn(
+          { err, event: 'node.objects', prefix },
+          'objects could not be deleted; the next pass tries again',
+        ),
+    }),
+    snapshots: createObjectSnapshots({ ...shared, snapshots: host.snapshots }),
+    templates: createObjectTemplates({ ...shared, templates: files.templates }),
+    sandboxes: createObjectSandboxes({ ...shared, bundles, records: host.records, nodeId }),
+    close: place.close,
+  }
+}
+
+/** Several installations may share the folder, so each has a prefix of its own for unfinished layers. */
+async function openBaseLayers({ config, host }: ObjectParts) {
+  const dir = layersDirOf(config)
+  const workPrefix = `.tmp-fetch-${host.installation.tag}-`
+  await sweepBuilds(dir, workPrefix)
+  return {
+    dir,
+    workPrefix,
+    has: (name: string) => exists(join(dir, name)),
+    commit: (folder: string) => commitLayer(dir, folder),
+  }
+}

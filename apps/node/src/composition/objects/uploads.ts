@@ -1,0 +1,172 @@
+import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import type { SandboxEvents } from '../../app/lifecycle/events.ts'
+import type { Sandboxes } from '../../app/lifecycle/sandboxes.ts'
+import { cellDir, memoryDir } from '../../domain/host/installation.ts'
+import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { Host } from '../host.ts'
+import type { TemplateFiles } from '../template-files.ts'
+import type { NodeObjects } from './open-objects.ts'
+
+export interface UploadParts {
+  readonly objects: NodeObjects
+  readonly host: Host
+  readonly files: TemplateFiles
+  readonly sandboxes: Sandboxes
+  readonly events: SandboxEvents
+  readonly log: Logger
+}
+
+export interface Uploads {
+  /** There may be something new to upload or to delete. */
+  nudge(): void
+  close(): Promise<void>
+}
+
+const intervalMs = { usual: 30_000, afterFailure: 10_000 }
+/** One thing that the store never accepts must not keep the others from it. */
+const failuresInRow = 3
+
+/**
+ * Uploads what this node has and the object store does not, in a pass at a time. A pass looks at what is there, so a crash
+ * forgets nothing, and what a pass could not do the next one tries again.
+ */
+export function startUploads(parts: UploadParts): Uploads {
+  const closing = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  let underway: Promise<void> | undefined
+  let isNudged = false
+
+  async function work(): Promise<void> {
+    let waitMs = intervalMs.usual
+    do {
+      isNudged = false
+      const isDone = await pass(parts, closing.signal)
+      waitMs = isDone ? intervalMs.usual : intervalMs.afterFailure
+    } while (isNudged && !closing.signal.aborted)
+    underway = undefined
+    if (!closing.signal.aborted) timer = setTimeout(begin, waitMs)
+  }
+  function begin(): void {
+    clearTimeout(timer)
+    underway = work()
+  }
+  const nudge = () => {
+    if (closing.signal.aborted) return
+    isNudged = true
+    if (!underway) begin()
+  }
+  const following = followPauses(parts.events.watch(closing.signal), nudge)
+  nudge()
+  return {
+    nudge,
+    async close() {
+      clearTimeout(timer)
+      closing.abort()
+      await following
+      await underway
+    },
+  }
+}
+
+async function followPauses(
+  events: ReturnType<SandboxEvents['watch']>,
+  nudge: () => void,
+): Promise<void> {
+  for await (const { kind } of events) if (kind === 'paused') nudge()
+}
+
+/** Returns whether all is done. Without a working store, the rest waits for the next pass. */
+async function pass(parts: UploadParts, signal: AbortSignal): Promise<boolean> {
+  const { objects } = parts
+  const tasks: Task[] = [
+    () => objects.transfers.cleanUp(signal, objects.sandboxes.noteStored),
+    () => forgetMarks(parts),
+    () => objects.deletions.run(signal),
+    async () => void tasks.push(...(await findUploads(parts, signal))),
+  ]
+  let failed = 0
+  let inRow = 0
+  for (const task of tasks) {
+    const outcome = await attempt(parts, task, signal)
+    if (outcome === 'aborted') return false
+    if (outcome !== 'done') failed += 1
+    inRow = outcome === 'unavailable' ? inRow + 1 : 0
+    if (inRow === failuresInRow) return false
+  }
+  return failed === 0
+}
+
+/** `unavailable`: the store failed, or refuses this content. */
+async function attempt(
+  { log }: UploadParts,
+  task: Task,
+  signal: AbortSignal,
+): Promise<'done' | 'failed' | 'unavailable' | 'aborted'> {
+  if (signal.aborted) return 'aborted'
+  try {
+    await task()
+    return 'done'
+  } catch (err) {
+    if (signal.aborted) return 'aborted'
+    log.warn({ err, event: 'node.objects' }, 'an upload failed; the next pass tries again')
+    const isUnavailable = err instanceof Fault && err.reason === 'objects_unavailable'
+    return isUnavailable ? 'unavailable' : 'failed'
+  }
+}
+
+type Task = () => Promise<void>
+
+async function findUploads(parts: UploadParts, signal: AbortSignal): Promise<Task[]> {
+  const { objects, host, files, sandboxes } = parts
+  const { marks } = objects
+  const paused = sandboxes
+    .paused()
+    .filter((one) => one.keptGeneration !== undefined && !objects.sandboxes.isDurable(one))
+  const snapshots = (await host.snapshots.list()).filter(
+    ({ snapshotId }) =>
+      !host.snapshots.isTemporary(snapshotId) && !marks.has('snapshots', snapshotId),
+  )
+  const templates = files.templates
+    .list()
+    .filter(({ templateId }) => !marks.has('templates', templateId))
+  return [
+    ...paused.map((record) => () => uploadSandbox(parts, record, signal)),
+    ...snapshots.map((snapshot) => () => objects.snapshots.upload(snapshot, signal)),
+    ...templates.map((template) => () => objects.templates.upload(template, signal)),
+  ]
+}
+
+async function uploadSandbox(
+  { objects, host, sandboxes }: UploadParts,
+  paused: PausedSandbox,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sandboxId } = paused.owner
+  const { installation } = host
+  const isSame = (record: PausedSandbox) => record.keptGeneration === paused.keptGeneration
+  const isCurrent = () => {
+    const found = sandboxes.get(sandboxId)
+    return found !== undefined && !('slot' in found) && isSame(found)
+  }
+  const link = () =>
+    sandboxes.whilePaused(sandboxId, async (record) => {
+      if (!isSame(record)) return undefined
+      const { cellId, disk, memory } = record
+      return objects.links.link({
+        disk: join(cellDir(installation, cellId), disk),
+        memoryDir: memory === undefined ? undefined : memoryDir(installation, cellId),
+      })
+    })
+  await objects.sandboxes.upload(paused, { link, isCurrent }, signal)
+}
+
+/** Forgets notes about what this node does not have any more. Those of sandboxes are needed until their objects are deleted. */
+async function forgetMarks({ objects, host, files }: UploadParts): Promise<void> {
+  const { marks } = objects
+  const snapshots = new Set((await host.snapshots.list()).map(({ snapshotId }) => snapshotId))
+  await marks.removeWhere('snapshots', (id) => !snapshots.has(id))
+  const templates = new Set(files.templates.list().map(({ templateId }) => templateId))
+  await marks.removeWhere('templates', (id) => !templates.has(id))
+}

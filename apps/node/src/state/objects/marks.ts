@@ -1,0 +1,42 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { listNames } from '../record-file.ts'
+
+/**
+ * Notes which contents of this node are in the object store. A note that a crash loses costs a look into the store; a
+ * note is made only after the store has the content.
+ */
+export interface Marks {
+  has(kind: MarkKind, name: string): boolean
+  add(kind: MarkKind, name: string): Promise<void>
+  removeWhere(kind: MarkKind, isUnwanted: (name: string) => boolean): Promise<void>
+  list(kind: MarkKind): readonly string[]
+}
+
+const markKinds = ['envd', 'layers', 'templates', 'snapshots', 'sandboxes'] as const
+
+export type MarkKind = (typeof markKinds)[number]
+
+export async function openMarks(dir: string): Promise<Marks> {
+  const known = new Map<MarkKind, Set<string>>()
+  for (const kind of markKinds) {
+    await mkdir(join(dir, kind), { recursive: true, mode: 0o700 })
+    known.set(kind, new Set(await listNames(join(dir, kind))))
+  }
+  const of = (kind: MarkKind) => known.get(kind) ?? new Set<string>()
+  return {
+    has: (kind, name) => of(kind).has(name),
+    async add(kind, name) {
+      await writeFile(join(dir, kind, name), '', { mode: 0o600 })
+      of(kind).add(name)
+    },
+    async removeWhere(kind, isUnwanted) {
+      for (const name of of(kind)) {
+        if (!isUnwanted(name)) continue
+        of(kind).delete(name)
+        await rm(join(dir, kind, name), { force: true })
+      }
+    },
+    list: (kind) => [...of(kind)],
+  }
+}

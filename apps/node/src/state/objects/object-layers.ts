@@ -1,0 +1,103 @@
+import { basename, join } from 'node:path'
+import { randomHex } from '@atoll/kit/id'
+import { damagedObject } from '@atoll/objects/frames'
+import { z } from 'zod'
+import type { StepLayers } from '../step-layers.ts'
+import type { Marks } from './marks.ts'
+import { removeFolder } from './transfers.ts'
+import type { Transfers } from './transfers.ts'
+
+/** Layers in the object store. Each is a bundle of its own, which all templates on top of it share. */
+export interface ObjectLayers {
+  /** Uploads a layer and all below it that the store does not have. */
+  upload(layer: string, signal: AbortSignal): Promise<void>
+  /** Fetches a layer and all below it that this node does not have. */
+  fetch(layer: string): Promise<void>
+}
+
+/** Layers of Debian packages are named after their content, and have no record. */
+export interface BaseLayers {
+  readonly dir: string
+  has(name: string): Promise<boolean>
+  /** Moves a folder to its final name, the hash of its content. Returns the name. */
+  commit(folder: string): Promise<string>
+  /** Start of the names of folders that are being filled; the next start of the node removes them. */
+  readonly workPrefix: string
+}
+
+const Facts = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('base') }),
+  z.object({
+    kind: z.literal('step'),
+    below: z.string().exactOptional(),
+    key: z.string(),
+    sizeBytes: z.number(),
+  }),
+])
+
+const nameOfBase = /^sha256-[0-9a-f]{64}$/
+const nameOfStep = /^s[a-z0-9]{12}$/
+
+export function createObjectLayers(ports: {
+  readonly transfers: Transfers
+  readonly marks: Marks
+  readonly steps: Pick<StepLayers, 'chain' | 'describe' | 'adopt'>
+  readonly base: BaseLayers
+}): ObjectLayers {
+  const { transfers, marks, steps, base } = ports
+  const underway = new Map<string, Promise<void>>()
+
+  async function uploadOne(folder: string, signal: AbortSignal): Promise<void> {
+    const name = basename(folder)
+    if (marks.has('layers', name)) return
+    const step = steps.describe(name)
+    const facts = step ? { kind: 'step', ...step } : { kind: 'base' }
+    await transfers.upload({ path: pathOf(name), facts, folders: { files: folder } }, signal)
+    await marks.add('layers', name)
+  }
+
+  const hasLayer = async (name: string) =>
+    steps.describe(name) !== undefined || (nameOfBase.test(name) && (await base.has(name)))
+
+  async function fetchOne(name: string): Promise<void> {
+    if (await hasLayer(name)) return
+    if (!nameOfBase.test(name) && !nameOfStep.test(name)) throw damagedObject()
+    const manifest = await transfers.find(pathOf(name))
+    const facts = Facts.parse(manifest.facts)
+    if (facts.kind === 'base') {
+      const work = join(base.dir, `${base.workPrefix}${randomHex(6)}`)
+      await transfers.download(manifest, 'files', work)
+      const committed = await base.commit(work)
+      if (committed !== name) throw damagedObject()
+    } else {
+      const { kind: _kind, ...layer } = facts
+      if (layer.below !== undefined) await fetch(layer.below)
+      await steps.adopt(name, layer, async (work) => {
+        // The folder exists already, and an unpacked one replaces it.
+        await removeFolder(work)
+        await transfers.download(manifest, 'files', work)
+      })
+    }
+    await marks.add('layers', name)
+  }
+
+  /** Requests for the same layer share one download. */
+  function fetch(name: string): Promise<void> {
+    const known = underway.get(name)
+    if (known) return known
+    const fetching = fetchOne(name).finally(() => underway.delete(name))
+    underway.set(name, fetching)
+    return fetching
+  }
+
+  return {
+    async upload(layer, signal) {
+      for (const folder of steps.chain(layer)) await uploadOne(folder, signal)
+    },
+    fetch,
+  }
+}
+
+function pathOf(name: string): string {
+  return `layers/${name}`
+}

@@ -1,0 +1,149 @@
+import { join } from 'node:path'
+import { Fault } from '@atoll/kit/fault'
+import { randomLabel } from '@atoll/kit/id'
+import { z } from 'zod'
+import type { CellRecord } from '../../domain/sandboxes/cell.ts'
+import type { FetchRequest } from '../../domain/sandboxes/fetch-request.ts'
+import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { Bundles } from '@atoll/objects/bundles'
+import { damagedObject } from '@atoll/objects/frames'
+import { StoredCell } from '../records.ts'
+import type { RecordStore } from '../records.ts'
+import type { Linked } from './linked-folders.ts'
+import type { Marks } from './marks.ts'
+import { Needs } from './needs.ts'
+import type { NeedsStore } from './needs.ts'
+import { downloadTo } from './object-snapshots.ts'
+import type { Transfers } from './transfers.ts'
+
+/** Paused sandboxes in the object store, a bundle for each content: the generation that was paused. */
+export interface ObjectSandboxes {
+  isDurable(record: PausedSandbox): boolean
+  /** Notes that the store has a bundle of this node. Does nothing for paths of other things. */
+  noteStored(path: string): Promise<void>
+  /** `link` returns the files of exactly this content, or undefined if the sandbox has other content by now. */
+  upload(record: PausedSandbox, work: UploadWork, signal: AbortSignal): Promise<void>
+  /** Fetches a content as a paused cell of this node, whose record is on disk on return. */
+  fetch(request: FetchRequest): Promise<PausedSandbox>
+}
+
+export interface UploadWork {
+  link(): Promise<Linked | undefined>
+  /** Whether the sandbox is still paused with this content. */
+  isCurrent(): boolean
+}
+
+const pathPattern = /^sandboxes\/([a-z0-9]+)\/(\d+)$/
+
+const Facts = z.object({ origin: z.string(), record: StoredCell, needs: Needs })
+
+export function createObjectSandboxes(ports: {
+  readonly transfers: Transfers
+  readonly bundles: Pick<Bundles, 'listPaths' | 'remove'>
+  readonly marks: Marks
+  readonly needs: NeedsStore
+  readonly records: Pick<RecordStore, 'adopt'>
+  /** ID of this node. */
+  readonly nodeId: string
+}): ObjectSandboxes {
+  const { transfers, bundles, marks, nodeId } = ports
+
+  return {
+    isDurable: (record) => marks.has('sandboxes', markOf(record)),
+
+    async upload(record, { link, isCurrent }, signal) {
+      const needs = await ports.needs.upload(record, signal)
+      await using linked = await link()
+      if (!linked) return
+      const path = pathOf(record.owner.sandboxId, record.keptGeneration ?? 0)
+      const bundle = { path, folders: linked.folders, isWanted: isCurrent }
+      const facts = { origin: nodeId, record, needs }
+      const onStored = async (outcome: 'written' | 'present') => {
+        if (outcome === 'present') await checkOrigin(transfers, path, nodeId)
+        await marks.add('sandboxes', markOf(record))
+      }
+      const outcome = await transfers.upload({ ...bundle, facts, onStored }, signal)
+      if (outcome !== 'unwanted') await removeOlder({ bundles, marks }, record, signal)
+    },
+
+    noteStored: (path) => addMark(marks, path),
+
+    async fetch({ sandboxId, keptGeneration, generation, boot }) {
+      const manifest = await transfers.find(pathOf(sandboxId, keptGeneration))
+      const facts = Facts.parse(manifest.facts)
+      const { owner, memory, ...rest } = facts.record
+      if (owner?.sandboxId !== sandboxId || rest.keptGeneration !== keptGeneration) {
+        throw damagedObject()
+      }
+      const kept = { ...rest, ...(!boot && memory !== undefined && { memory }) }
+      const envd = await ports.needs.fetch(kept, facts.needs)
+      const record = {
+        ...kept,
+        owner: { ...owner, generation },
+        envd,
+        cellId: `c${randomLabel(20)}`,
+        phase: 'paused',
+        disk: 'disk.img',
+      } satisfies CellRecord
+      await ports.records.adopt(record, (folder) =>
+        downloadTo(transfers, boot ? withoutMemory(manifest) : manifest, {
+          disk: join(folder, record.disk),
+          memoryDir: join(folder, 'memory'),
+        }),
+      )
+      await marks.add('sandboxes', markOf(record))
+      return record
+    },
+  }
+}
+
+async function addMark(marks: Marks, path: string): Promise<void> {
+  const [, sandboxId, generation] = pathPattern.exec(path) ?? []
+  if (sandboxId !== undefined) await marks.add('sandboxes', `${sandboxId}.${generation}`)
+}
+
+/** A sandbox that was paused again needs no older content. Newer content of another node stays. */
+async function removeOlder(
+  {
+    bundles,
+    marks,
+  }: { readonly bundles: Pick<Bundles, 'listPaths' | 'remove'>; readonly marks: Marks },
+  record: PausedSandbox,
+  signal: AbortSignal,
+): Promise<void> {
+  const prefix = `sandboxes/${record.owner.sandboxId}/`
+  const kept = record.keptGeneration ?? 0
+  for (const path of await bundles.listPaths(prefix, signal)) {
+    const generation = Number(path.slice(prefix.length))
+    if (generation < kept) await bundles.remove(path, signal)
+  }
+  const { sandboxId } = record.owner
+  const isOlder = (mark: string) =>
+    mark.startsWith(`${sandboxId}.`) && Number(mark.slice(sandboxId.length + 1)) < kept
+  await marks.removeWhere('sandboxes', isOlder)
+}
+
+function withoutMemory<T extends { readonly parts: readonly { readonly name: string }[] }>(
+  manifest: T,
+): T {
+  return { ...manifest, parts: manifest.parts.filter(({ name }) => name !== 'memory') }
+}
+
+/** The same generation of a sandbox ran on one node only. Another node's content must not count as this one. */
+async function checkOrigin(transfers: Transfers, path: string, nodeId: string): Promise<void> {
+  const { origin } = Facts.parse((await transfers.find(path)).facts)
+  if (origin === nodeId) return
+  throw new Fault(
+    'conflict',
+    'object_conflict',
+    `The object store has ${path} of the node ${origin}: this node runs on outdated data`,
+  )
+}
+
+function pathOf(sandboxId: string, keptGeneration: number): string {
+  return `sandboxes/${sandboxId}/${keptGeneration}`
+}
+
+function markOf({ owner, keptGeneration = 0 }: PausedSandbox): string {
+  return `${owner.sandboxId}.${keptGeneration}`
+}

@@ -1,0 +1,79 @@
+import { rename } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import type { Snapshot, SnapshotPlace, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
+import { StoredSnapshot } from '../snapshots.ts'
+import type { LinkedFolders } from './linked-folders.ts'
+import type { Marks } from './marks.ts'
+import { Needs } from './needs.ts'
+import type { NeedsStore } from './needs.ts'
+import { removeFolder } from './transfers.ts'
+import type { Transfers } from './transfers.ts'
+
+/** Snapshots in the object store. */
+export interface ObjectSnapshots {
+  upload(snapshot: Snapshot, signal: AbortSignal): Promise<void>
+  /** Throws a fault when the store has no such snapshot, or this node cannot use it. */
+  fetch(snapshotId: string): Promise<void>
+}
+
+const Facts = z.object({ snapshot: StoredSnapshot, needs: Needs })
+
+export function createObjectSnapshots(ports: {
+  readonly transfers: Transfers
+  readonly marks: Marks
+  readonly needs: NeedsStore
+  readonly links: LinkedFolders
+  readonly snapshots: SnapshotStore
+}): ObjectSnapshots {
+  const { transfers, marks, snapshots } = ports
+  return {
+    async upload(snapshot, signal) {
+      const { snapshotId } = snapshot
+      const needs = await ports.needs.upload(snapshot, signal)
+      const { disk, memoryDir } = snapshots.place(snapshotId)
+      const source = { disk, memoryDir: snapshot.memory === undefined ? undefined : memoryDir }
+      await using linked = await ports.links.link(source)
+      if (!linked) return
+      const outcome = await transfers.upload(
+        {
+          path: pathOf(snapshotId),
+          facts: { snapshot, needs },
+          folders: linked.folders,
+          isWanted: async () => (await snapshots.find(snapshotId)) !== undefined,
+        },
+        signal,
+      )
+      if (outcome !== 'unwanted') await marks.add('snapshots', snapshotId)
+    },
+
+    async fetch(snapshotId) {
+      if (await snapshots.find(snapshotId)) return
+      const manifest = await transfers.find(pathOf(snapshotId))
+      const { snapshot, needs } = Facts.parse(manifest.facts)
+      const envd = await ports.needs.fetch(snapshot, needs)
+      await snapshots.add({ ...snapshot, snapshotId, envd }, (place) =>
+        downloadTo(transfers, manifest, place),
+      )
+      await marks.add('snapshots', snapshotId)
+    },
+  }
+}
+
+/** Fills the place of a snapshot or of a paused sandbox. */
+export async function downloadTo(
+  transfers: Transfers,
+  manifest: Awaited<ReturnType<Transfers['find']>>,
+  { disk, memoryDir }: SnapshotPlace,
+): Promise<void> {
+  const work = join(dirname(disk), 'fetched-disk')
+  await transfers.download(manifest, 'disk', work)
+  await rename(join(work, 'disk.img'), disk)
+  await removeFolder(work)
+  const hasMemory = manifest.parts.some(({ name }) => name === 'memory')
+  if (hasMemory) await transfers.download(manifest, 'memory', memoryDir)
+}
+
+function pathOf(snapshotId: string): string {
+  return `snapshots/${snapshotId}`
+}

@@ -1,0 +1,4 @@
+import { checkObjectStore } from './object-store.contract.ts'
+import { createMemoryStore } from './testing/memory-store.ts'
+
+checkObjectStore(async () => createMemoryStore())

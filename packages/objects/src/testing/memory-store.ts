@@ -1,0 +1,91 @@
+import { Fault } from '@atoll/kit/fault'
+import type { ObjectStore } from '../object-store.ts'
+
+/** Object store in memory, for tests. It passes the same contract as the S3 client. */
+export interface MemoryStore extends ObjectStore {
+  readonly objects: Map<string, Buffer>
+  /** Makes all calls fail until it is called with false. */
+  setDown(isDown: boolean): void
+  /** Called before each change, for tests that interrupt or observe. */
+  onChange: (operation: 'create' | 'upload' | 'delete', key: string) => void | Promise<void>
+}
+
+export function createMemoryStore(): MemoryStore {
+  const objects = new Map<string, Buffer>()
+  let isDown = false
+  const check = (signal?: AbortSignal) => {
+    signal?.throwIfAborted()
+    if (isDown) throw new Fault('unavailable', 'objects_unavailable', 'the store is down')
+  }
+  const store: MemoryStore = {
+    objects,
+    ...queries(objects, check),
+    setDown: (next) => void (isDown = next),
+    onChange: () => {},
+
+    async create(key, body, signal) {
+      check(signal)
+      await store.onChange('create', key)
+      if (objects.has(key)) return false
+      objects.set(key, Buffer.from(body))
+      return true
+    },
+
+    async upload(key, body, signal) {
+      check(signal)
+      const chunks = []
+      for await (const chunk of body) chunks.push(Buffer.from(chunk))
+      await store.onChange('upload', key)
+      check(signal)
+      objects.set(key, Buffer.concat(chunks))
+    },
+
+    async read(key, maxBytes, signal) {
+      check(signal)
+      const body = objects.get(key)
+      if (body && body.length > maxBytes) throw new Error(`${key} is larger than ${maxBytes} bytes`)
+      return body && Buffer.from(body)
+    },
+
+    async open(key, signal) {
+      check(signal)
+      const body = objects.get(key)
+      return body && piecesOf(body)
+    },
+
+    async delete(keys, signal) {
+      check(signal)
+      for (const key of keys) {
+        await store.onChange('delete', key)
+        objects.delete(key)
+      }
+    },
+  }
+  return store
+}
+
+function queries(
+  objects: ReadonlyMap<string, Buffer>,
+  check: (signal?: AbortSignal) => void,
+): Pick<ObjectStore, 'size' | 'list' | 'abandonUploads'> {
+  return {
+    async size(key, signal) {
+      check(signal)
+      return objects.get(key)?.length
+    },
+
+    async list(prefix, signal) {
+      check(signal)
+      return [...objects.keys()].filter((key) => key.startsWith(prefix)).toSorted()
+    },
+
+    async abandonUploads(_prefix, signal) {
+      check(signal)
+    },
+  }
+}
+
+async function* piecesOf(body: Buffer): AsyncGenerator<Buffer> {
+  const step = 64 * 1024
+  for (let at = 0; at < body.length; at += step) yield body.subarray(at, at + step)
+}

@@ -1,0 +1,238 @@
+/** Two real nodes that share an object store: what one has saved, the other continues. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { randomLabel } from '@atoll/kit/id'
+import { createLogger } from '@atoll/kit/log'
+import { run } from '@atoll/kit/run'
+import { freePort } from '@atoll/kit/testing/free-port'
+import { waitFor } from '@atoll/kit/wait'
+import { startNode } from '@atoll/node'
+import type { RunningNode } from '@atoll/node'
+import { loadNodeConfig } from '@atoll/node/config'
+import { envdCommands } from '@atoll/node/envd/commands'
+import { createS3Store } from '@atoll/objects/s3-store'
+import type { S3Store } from '@atoll/objects/s3-store'
+import { createClient } from '@connectrpc/connect'
+import type { Client } from '@connectrpc/connect'
+import { startCeph } from '../../../tools/fleet/ceph.ts'
+import type { CephStore } from '../../../tools/fleet/ceph.ts'
+import { atoll, createEnvironment } from '../installation.ts'
+import { createBucket, objectSettings } from './bucket.ts'
+
+const bucket = `atoll-${randomLabel(8)}`
+const size = { templateId: 'base', cpuCount: 1, memoryMb: 512, diskSizeMb: 512 }
+const limit = { timeoutMs: 300_000, intervalMs: 200 }
+
+interface TestNode {
+  readonly client: Client<typeof NodeService>
+  /** Ends the agent and starts it again on the same data. */
+  restart(): Promise<void>
+  close(): Promise<void>
+}
+
+let ceph: CephStore
+let store: S3Store
+let keyFile: string
+let first: TestNode
+let second: TestNode
+
+before(async () => {
+  ceph = await startCeph()
+  await createBucket(ceph, bucket)
+  store = createS3Store(objectSettings(ceph, bucket))
+  const folder = await mkdtemp('/var/tmp/atoll-test-keys-')
+  keyFile = join(folder, 'keys')
+  await writeFile(keyFile, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 })
+  first = await openNode(ceph.endpoint)
+  second = await openNode(ceph.endpoint)
+})
+
+after(async () => {
+  await first.close()
+  await second.close()
+  store.close()
+  await ceph[Symbol.asyncDispose]()
+  await rm(join(keyFile, '..'), { recursive: true, force: true })
+})
+
+async function openNode(endpoint: string): Promise<TestNode> {
+  const dataDir = await mkdtemp('/var/tmp/atoll-test-')
+  const env = createEnvironment(dataDir, {
+    ATOLL_RUNTIME: 'gvisor',
+    ATOLL_S3_BUCKET: bucket,
+    ATOLL_S3_ENDPOINT: endpoint,
+    ATOLL_S3_PATH_STYLE: 'true',
+    ATOLL_S3_PREFIX: 'test/',
+    ATOLL_S3_ACCESS_KEY_ID: ceph.accessKeyId,
+    ATOLL_S3_SECRET_ACCESS_KEY: ceph.secretAccessKey,
+    ATOLL_S3_KEY_FILE: keyFile,
+  })
+  const log = createLogger('warn')
+  const start = () => startNode(loadNodeConfig(env), { log })
+  let node: RunningNode = await start()
+  let client = createClient(NodeService, node.transport)
+  return {
+    get client() {
+      return client
+    },
+    async restart() {
+      await node.close()
+      node = await start()
+      client = createClient(NodeService, node.transport)
+    },
+    async close() {
+      await node.close()
+      await run(atoll, ['down'], { env, timeoutMs: 120_000 })
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function shell({ client }: TestNode, sandboxId: string, text: string): Promise<string> {
+  const { sandbox } = await client.getSandbox({ sandboxId })
+  const lines: string[] = []
+  const { exitCode } = await envdCommands.run(
+    { address: sandbox?.address ?? '', accessToken: undefined },
+    { command: '/bin/sh', args: ['-c', text], user: 'root', cwd: undefined, envVars: {} },
+    {
+      onLine: async (_stream, line) => void lines.push(line),
+      signal: AbortSignal.timeout(120_000),
+    },
+  )
+  assert.equal(exitCode, 0, `${text}: ${lines.join('\n')}`)
+  return lines.join('\n')
+}
+
+async function waitUntilDurable({ client }: TestNode, sandboxId: string): Promise<void> {
+  await waitFor(
+    `the upload of ${sandboxId}`,
+    async () => (await client.getSandbox({ sandboxId })).sandbox?.isDurable,
+    limit,
+  )
+}
+
+/** Leaves a program and a file in memory, and a file on the disk. */
+async function leaveTraces(node: TestNode, sandboxId: string): Promise<void> {
+  await shell(node, sandboxId, 'echo in memory > /dev/shm/trace; echo on disk > /home/user/trace')
+  await shell(node, sandboxId, 'nohup sleep 86399 > /dev/null 2>&1 & sync')
+}
+
+async function checkTraces(node: TestNode, sandboxId: string): Promise<void> {
+  const found = await shell(
+    node,
+    sandboxId,
+    'cat /dev/shm/trace /home/user/trace; pgrep --full --exact "sleep 86399" > /dev/null && echo runs',
+  )
+  assert.equal(found, 'in memory\non disk\nruns')
+}
+
+test('a paused sandbox continues on another node with its memory, and back again', async () => {
+  const sandboxId = `i${randomLabel(20)}`
+  await first.client.createSandbox({ ...size, sandboxId, generation: 1 })
+  await leaveTraces(first, sandboxId)
+  await first.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 1 })
+  await waitUntilDurable(first, sandboxId)
+
+  await second.client.fetchSandbox({ sandboxId, keptGeneration: 1, generation: 2 })
+  await second.client.resumeSandbox({ sandboxId, generation: 2 })
+  await checkTraces(second, sandboxId)
+
+  await second.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 2 })
+  await waitUntilDurable(second, sandboxId)
+  await waitFor(
+    'the older content to be removed',
+    async () => {
+      const keys = await store.list(`sandboxes/${sandboxId}/`)
+      return keys.length > 0 && keys.every((key) => key.startsWith(`sandboxes/${sandboxId}/2/`))
+    },
+    limit,
+  )
+  // The first node still has the older content, which is replaced.
+  await first.client.fetchSandbox({ sandboxId, keptGeneration: 2, generation: 3 })
+  await first.client.resumeSandbox({ sandboxId, generation: 3 })
+  await checkTraces(first, sandboxId)
+
+  await second.client.killSandbox({ sandboxId, generation: 2 })
+  assert.ok((await store.list(`sandboxes/${sandboxId}/`)).length > 0, 'another node may need them')
+  await first.client.killSandbox({ sandboxId, generation: 3, deleteObjects: true })
+  await waitFor(
+    'the objects to be deleted',
+    async () => (await store.list(`sandboxes/${sandboxId}/`)).length === 0,
+    limit,
+  )
+})
+
+test('content that the store does not have is refused, and leaves nothing', async () => {
+  const sandboxId = `i${randomLabel(20)}`
+  const request = { sandboxId, keptGeneration: 1, generation: 2 }
+  await assert.rejects(second.client.fetchSandbox(request), /object store has no/)
+  await assert.rejects(second.client.getSandbox({ sandboxId }))
+})
+
+test('a snapshot of one node starts on the other with its memory', async () => {
+  const [sandboxId, copyId] = [`i${randomLabel(20)}`, `i${randomLabel(20)}`]
+  const snapshotId = randomLabel(20)
+  await first.client.createSandbox({ ...size, sandboxId, generation: 1 })
+  await leaveTraces(first, sandboxId)
+  await first.client.snapshotSandbox({ sandboxId, snapshotId, generation: 1 })
+  await waitFor(
+    'the upload of the snapshot',
+    async () => (await first.client.listSnapshots({})).durableIds.includes(snapshotId),
+    limit,
+  )
+  await second.client.createSandbox({ ...size, sandboxId: copyId, snapshotId, generation: 1 })
+  await checkTraces(second, copyId)
+  await second.client.killSandbox({ sandboxId: copyId, generation: 1 })
+  await first.client.killSandbox({ sandboxId, generation: 1 })
+  await second.client.deleteSnapshot({ snapshotId })
+  await first.client.deleteSnapshot({ snapshotId, deleteObjects: true })
+  await waitFor(
+    'the objects of the snapshot to be deleted',
+    async () => (await store.list(`snapshots/${snapshotId}/`)).length === 0,
+    limit,
+  )
+})
+
+test('a template that one node built starts on the other, also after its agent restarts', async () => {
+  const templateId = randomLabel(20)
+  const build = first.client.buildTemplate({
+    ...{ ...size, templateId, parentId: 'base', ownerId: 'team' },
+    steps: [{ type: 'RUN', args: ['echo built here > /etc/built && rm /etc/issue', 'root'] }],
+  })
+  const events = await Array.fromAsync(build)
+  assert.equal(events.at(-1)?.event.case, 'done')
+  await waitFor(
+    'the upload of the template',
+    async () => (await first.client.listTemplates({})).durableIds.includes(templateId),
+    limit,
+  )
+  const check = async () => {
+    const sandboxId = `i${randomLabel(20)}`
+    await second.client.createSandbox({ ...size, templateId, sandboxId, generation: 1 })
+    const found = await shell(second, sandboxId, 'cat /etc/built; ls /etc/issue 2>&1 || true')
+    assert.match(found, /^built here\n.*No such file/)
+    await second.client.killSandbox({ sandboxId, generation: 1 })
+  }
+  await check()
+  await second.restart()
+  await check()
+  await second.client.deleteTemplate({ templateId })
+  await first.client.deleteTemplate({ templateId, deleteObjects: true })
+})
+
+test('with the object store out of reach, a pause succeeds and its resume too', async (t) => {
+  const alone = await openNode(`http://127.0.0.1:${await freePort()}`)
+  t.after(() => alone.close())
+  const sandboxId = `i${randomLabel(20)}`
+  await alone.client.createSandbox({ ...size, sandboxId, generation: 1 })
+  await leaveTraces(alone, sandboxId)
+  await alone.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 1 })
+  assert.equal((await alone.client.getSandbox({ sandboxId })).sandbox?.isDurable, false)
+  await alone.client.resumeSandbox({ sandboxId, generation: 2 })
+  await checkTraces(alone, sandboxId)
+  await alone.client.killSandbox({ sandboxId, generation: 2 })
+})
