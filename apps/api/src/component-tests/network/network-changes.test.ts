@@ -28,7 +28,7 @@ async function shown(): Promise<unknown> {
 
 for (const [code, status] of [
   [Code.Internal, 500],
-  [Code.Unavailable, 500],
+  [Code.Unavailable, 503],
   [Code.DeadlineExceeded, 500],
 ] as const) {
   test(`a node that fails with ${Code[code]} changes nothing, and the next change works`, async () => {
@@ -43,7 +43,7 @@ for (const [code, status] of [
 
 test('a change whose answer was lost is taken back', async () => {
   api.node.fail('network', Code.Unavailable, 'after')
-  assert.equal((await put(['9.9.9.9'])).status, 500)
+  assert.equal((await put(['9.9.9.9'])).status, 503)
   assert.deepEqual(await shown(), ['1.1.1.1'])
   api.node.fail('network', undefined)
   await waitFor('the old rules', () => enforced()?.join() === '1.1.1.1')
