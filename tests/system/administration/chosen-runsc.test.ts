@@ -64,7 +64,9 @@ suite('a runsc that an operator names', { timeout: 240_000 }, () => {
 
   async function records(): Promise<CellRecord[]> {
     const cells = join(installation.dataDir, 'cells')
-    const texts = (await readdir(cells)).map((id) => readFile(join(cells, id, 'cell.json'), 'utf8'))
+    // A folder whose name begins with a dot is being removed.
+    const names = (await readdir(cells)).filter((name) => !name.startsWith('.'))
+    const texts = names.map((id) => readFile(join(cells, id, 'cell.json'), 'utf8'))
     return (await Promise.all(texts)).map((text): CellRecord => JSON.parse(text))
   }
 

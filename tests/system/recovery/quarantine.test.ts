@@ -210,7 +210,9 @@ suite('records that cannot be read on gvisor', { timeout: 600_000 }, () => {
 
 async function cellFile(dataDir: string, sandboxId: string): Promise<string> {
   const cellsDir = join(dataDir, 'cells')
-  for (const name of await readdir(cellsDir)) {
+  const names = await readdir(cellsDir)
+  // A folder whose name begins with a dot is being removed.
+  for (const name of names.filter((one) => !one.startsWith('.'))) {
     const path = join(cellsDir, name, 'cell.json')
     // The cell of another sandbox may be removed meanwhile.
     const text = await readFile(path, 'utf8').catch(() => '')
