@@ -90,6 +90,15 @@ test('a store that fails at the manifest leaves no parts once it is back', async
   assert.equal(store.objects.size, 0)
 })
 
+test('a manifest that arrives after its parts were discarded is replaced by the next upload', async () => {
+  const { store, bundles, content, bundle, readDisk } = setup()
+  await bundles.write(bundle('a1'))
+  store.objects.delete(`${path}/a1.disk`)
+  assert.equal(await bundles.write(bundle('a2')), 'written')
+  assert.ok(content.equals(await readDisk()))
+  assert.equal(await bundles.write(bundle('a3')), 'present')
+})
+
 test('an upload that is not wanted any more writes no manifest', async () => {
   const { store, bundles, bundle } = setup()
   const unwanted = { ...bundle('a1'), isWanted: () => false }

@@ -15,8 +15,8 @@ export interface Bundles {
   /** Returns undefined if there is no such bundle. Throws when its manifest cannot be read. */
   find(path: string, signal?: AbortSignal): Promise<Manifest | undefined>
   /**
-   * Uploads the parts and then the manifest. `present`: the bundle exists already, and stays as it is. `unwanted`:
-   * `isWanted` returned false before the manifest was written. A failure leaves no bundle.
+   * Uploads the parts and then the manifest. `present`: the bundle exists already with all parts, and stays as it is.
+   * `unwanted`: `isWanted` returned false before the manifest was written. A failure leaves no bundle.
    */
   write(bundle: NewBundle, signal?: AbortSignal): Promise<'written' | 'present' | 'unwanted'>
   /**
@@ -71,6 +71,14 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
     return false
   }
 
+  /** Whether no part is gone. A manifest that was written late may name parts that were discarded before. */
+  async function isComplete({ parts }: Manifest, signal?: AbortSignal): Promise<boolean> {
+    for (const { key } of parts) {
+      if ((await store.size(key, signal)) === undefined) return false
+    }
+    return true
+  }
+
   /** The answer to our own request may have been lost and the request repeated, so a refusal may be about ourselves. */
   async function commit(manifest: Manifest, signal?: AbortSignal): Promise<boolean> {
     const { path, attempt } = manifest
@@ -85,7 +93,9 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
 
     async write(bundle, signal) {
       const { path, attempt, facts, isWanted = () => true } = bundle
-      if (await find(path, signal)) return 'present'
+      const existing = await find(path, signal)
+      if (existing && (await isComplete(existing, signal))) return 'present'
+      if (existing) await store.delete([manifestKey(path)], signal)
       let outcome: 'written' | 'present' | 'unwanted' | undefined
       try {
         const parts = await uploadParts(store, bundle, signal)

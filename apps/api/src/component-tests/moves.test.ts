@@ -87,8 +87,8 @@ test('a durable flag of an earlier pause does not count for a later one', async 
   assert.equal((await fleet.resume()).status, 201)
   // The second pause is not uploaded; the objects of the first one are still there.
   const old = objects?.get(`${id}.1`)
+  if (objects) objects.set = () => objects
   await fleet.pause()
-  objects?.delete(`${id}.2`)
   const record = await fleet.record()
   assert.deepEqual([record?.keptGeneration, record?.durableGeneration], [2, undefined])
   assert.ok(old)

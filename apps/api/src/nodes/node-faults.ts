@@ -37,14 +37,20 @@ export function toNodeFault(error: unknown): Fault | undefined {
 /** Maps the loss of the connection to a node. Undefined for other errors. */
 export function toAbsenceFault(error: unknown): Fault | undefined {
   if (codeOf(error) !== Code.Unavailable) return undefined
-  if (reasonOf(error) === objectsUnavailable) return noObjects(error)
+  if (objectReasons.has(reasonOf(error) ?? '')) return noObjects(error)
   return new Fault('unavailable', 'node_unavailable', 'The node does not answer; try again later', {
     cause: error,
   })
 }
 
-/** Reason of the node when the object store fails. It says nothing about the health of the node. */
 const objectsUnavailable = 'objects_unavailable'
+/** Reasons of the node when the object store fails or has damaged content. They say nothing about the health of the node. */
+const objectReasons = new Set([
+  objectsUnavailable,
+  'object_missing',
+  'object_damaged',
+  'object_unreadable',
+])
 
 function noObjects(error: unknown): Fault {
   return new Fault('unavailable', objectsUnavailable, messageOf(error), { cause: error })

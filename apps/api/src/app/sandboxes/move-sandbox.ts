@@ -45,7 +45,8 @@ export function createMoveIfNeeded(ports: {
     const condition = placing.conditionOf(claimed.nodeId)
     if (condition === 'well') return claimed
     const mayMove = isDurable(claimed)
-    if (!mayMove && condition === 'draining') return claimed
+    // A node that is only late with its heartbeats may still answer.
+    if (!mayMove && (condition === 'draining' || fleet.reaches(claimed.nodeId))) return claimed
     try {
       if (!mayMove) throw contentOutOfReach(claimed.id)
       return await move(claimed, boot)
@@ -103,10 +104,10 @@ function isSuperseded(error: unknown): boolean {
   return error instanceof Fault && error.reason === 'sandbox_superseded'
 }
 
-function changedMeanwhile(id: string): Fault {
+export function changedMeanwhile(id: string): Fault {
   return new Fault(
     'conflict',
     'sandbox_superseded',
-    `Sandbox ${id} was changed by another request while it was moved: read its state and try again`,
+    `Sandbox ${id} was changed by another request while it was being resumed: read its state and try again`,
   )
 }

@@ -111,8 +111,10 @@ async function checkUnowned(
  */
 function isNeedless(record: Sandbox, found: NonNullable<OnNode>): boolean {
   if (found.state === 'quarantined') return false
-  if (record.state === 'running') return record.generation > found.generation
-  if (record.state !== 'paused') return false
+  if (record.state !== 'running' && record.state !== 'paused') return false
+  if (record.state === 'running' || found.state === 'running') {
+    return record.generation > found.generation
+  }
   const { keptGeneration, isDurable = false } = found
   if (keptGeneration === undefined || record.keptGeneration === undefined) return false
   return (

@@ -8,7 +8,7 @@ import { beginResume, isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
 import type { Fleet } from '../nodes/fleet.ts'
-import { resumeOrFetch } from './move-sandbox.ts'
+import { changedMeanwhile, resumeOrFetch } from './move-sandbox.ts'
 import type { MoveIfNeeded } from './move-sandbox.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from './settle.ts'
@@ -179,8 +179,10 @@ async function resume(
   const { id } = claimed
   const placed = await ports.moveIfNeeded(claimed, boots(claimed, request))
   const envdVersion = await resumeOnNode(ports, placed, request)
+  const isClaim = ({ state, generation, nodeId }: Sandbox) =>
+    state === 'resuming' && generation === placed.generation && nodeId === placed.nodeId
   const running = await store.update(id, (current) =>
-    current.state === 'resuming'
+    isClaim(current)
       ? withAutoPause(
           start(current, { now: clock.now(), seconds: request.seconds, envdVersion }),
           request.autoPause,
@@ -191,6 +193,9 @@ async function resume(
     onEndChanged()
     return running
   }
+  const isEnding = !running || running.state === 'killing' || running.state === 'ended'
+  // Another process took this start for abandoned: the reconciler decides about what runs on the node.
+  if (!isEnding) throw changedMeanwhile(id)
   // Kill again: the first kill may have finished before the node resumed the sandbox.
   void ending.tryFinish(placed)
   throw running?.state === 'killing' ? request.killed(id) : absent(id, running)
