@@ -71,14 +71,6 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
     return false
   }
 
-  /** Whether no part is gone. A manifest that was written late may name parts that were discarded before. */
-  async function isComplete({ parts }: Manifest, signal?: AbortSignal): Promise<boolean> {
-    for (const { key } of parts) {
-      if ((await store.size(key, signal)) === undefined) return false
-    }
-    return true
-  }
-
   /** The answer to our own request may have been lost and the request repeated, so a refusal may be about ourselves. */
   async function commit(manifest: Manifest, signal?: AbortSignal): Promise<boolean> {
     const { path, attempt } = manifest
@@ -94,7 +86,7 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
     async write(bundle, signal) {
       const { path, attempt, facts, isWanted = () => true } = bundle
       const existing = await find(path, signal)
-      if (existing && (await isComplete(existing, signal))) return 'present'
+      if (existing && (await isComplete(store, existing, signal))) return 'present'
       if (existing) await store.delete([manifestKey(path)], signal)
       let outcome: 'written' | 'present' | 'unwanted' | undefined
       try {
@@ -123,6 +115,18 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
       await store.delete(await store.list(`${path}/`, signal), signal)
     },
   }
+}
+
+/** Whether no part is gone. A manifest that was written late may name parts that were discarded before. */
+async function isComplete(
+  store: Pick<ObjectStore, 'size'>,
+  { parts }: Manifest,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  for (const { key } of parts) {
+    if ((await store.size(key, signal)) === undefined) return false
+  }
+  return true
 }
 
 async function readPart<T>(
