@@ -1,7 +1,7 @@
 /*
  * `guest gvisor-start`, used on the host: makes programs in gVisor start faster.
  *
- * It executes a command that cannot enable CPUID faulting. gVisor enables it where the
+ * The command that gvisor-start executes cannot enable CPUID faulting. gVisor enables it where the
  * processor supports it, and works without. With it, each of the dozens of CPUID instructions that a C
  * library executes before main() traps into gVisor's kernel.
  *

@@ -87,11 +87,12 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
       const { path, attempt, facts, isWanted = () => true } = bundle
       const existing = await find(path, signal)
       if (existing && (await isComplete(store, existing, signal))) return 'present'
-      if (existing) await store.delete([manifestKey(path)], signal)
       let outcome: 'written' | 'present' | 'unwanted' | undefined
       try {
         const parts = await uploadParts(store, bundle, signal)
         if (!(await isWanted())) return (outcome = 'unwanted')
+        // Only now: until its replacement is there, an operator may still restore the lost part of the old one.
+        if (existing) await store.delete([manifestKey(path)], signal)
         const isOurs = await commit({ path, attempt, facts, parts }, signal)
         return (outcome = isOurs ? 'written' : 'present')
       } finally {

@@ -19,7 +19,7 @@ import type { ObjectSettings } from './settings.ts'
 interface RequestLimits {
   /** Attempts per request, with increasing waits in between. */
   readonly attempts: number
-  /** An attempt fails when no byte comes from the store for this long. */
+  /** An attempt fails when the store has not begun to answer, or sends no byte, for this long. */
   readonly idleMs: number
 }
 

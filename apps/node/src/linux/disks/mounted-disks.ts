@@ -70,6 +70,18 @@ export function createMountedDisks(parts: {
     return { state, limit }
   }
 
+  /** Returns false if the disk is gone. Another, smaller file system may have its loop device, and refuse the limit. */
+  function write(id: string, { file, totalBlocks }: Limit, blocks: number): boolean {
+    try {
+      writeFileSync(file, String(blocks), { flag: 'r+' })
+      return true
+    } catch (error) {
+      const now = unlessGone(() => read(id))?.limit
+      if (now?.file === file && now.totalBlocks === totalBlocks) throw error
+      return false
+    }
+  }
+
   return {
     readHost() {
       const host = statfsSync(parts.dataDir)
@@ -98,11 +110,7 @@ export function createMountedDisks(parts: {
       const isTighter = ({ limit, blocks }: (typeof wanted)[number]) => blocks > limit.blocks
       for (const group of [wanted.filter(isTighter), wanted.filter((each) => !isTighter(each))]) {
         for (const { id, limit, blocks } of group) {
-          const isWritten = unlessGone(() => {
-            writeFileSync(limit.file, String(blocks), { flag: 'r+' })
-            return true
-          })
-          if (isWritten) limits.set(id, { ...limit, blocks })
+          if (write(id, limit, blocks)) limits.set(id, { ...limit, blocks })
         }
       }
     },
@@ -136,8 +144,7 @@ function unlessGone<T>(work: () => T): T | undefined {
   }
 }
 
-/** EINVAL: a smaller file system has the loop device by now, and the limit exceeds its size. */
-const goneCodes = new Set(['ENOENT', 'ENODEV', 'ENXIO', 'EINVAL'])
+const goneCodes = new Set(['ENOENT', 'ENODEV', 'ENXIO'])
 
 function listNames(dir: string): string[] {
   return unlessGone(() => readdirSync(dir)) ?? []
