@@ -103,10 +103,7 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
 
     read: (part, use, signal) => readPart(store, part, use, signal),
 
-    async listPaths(prefix, signal) {
-      const found = await store.list(prefix, signal)
-      return [...new Set(found.map((key) => key.slice(0, key.lastIndexOf('/'))))]
-    },
+    listPaths: async (prefix, signal) => foldersOf(await store.list(prefix, signal)),
 
     async remove(path, signal) {
       const manifest = await find(path, signal)
@@ -116,6 +113,10 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
       await store.delete(await store.list(`${path}/`, signal), signal)
     },
   }
+}
+
+function foldersOf(keys: readonly string[]): string[] {
+  return [...new Set(keys.map((key) => key.slice(0, key.lastIndexOf('/'))))]
 }
 
 /** Whether no part is gone. A manifest that was written late may name parts that were discarded before. */

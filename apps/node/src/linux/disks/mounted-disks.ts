@@ -43,32 +43,7 @@ export function createMountedDisks(parts: {
 }): MountedDisks {
   let limits = new Map<string, Limit>()
 
-  function read(id: string): { readonly state: DiskState; readonly limit: Limit } | undefined {
-    const mountPoint = join(parts.disksDir, id)
-    const device = blockDeviceName(statSync(mountPoint).dev)
-    const isMounted = device?.startsWith('loop')
-    if (!isMounted) return undefined
-    const { blocks, bfree, bsize } = statfsSync(mountPoint)
-    const image = statSync(readFileSync(`/sys/block/${device}/loop/backing_file`, 'utf8').trimEnd())
-    const settings = `/sys/fs/ext4/${device}`
-    const file = join(settings, 'reserved_clusters')
-    const limit = {
-      file,
-      blockBytes: bsize,
-      totalBlocks: blocks,
-      defaultBlocks: Math.min(Math.floor(image.size / bsize / 50), 4096),
-      blocks: readNumber(file),
-    }
-    const state = {
-      id,
-      sizeBytes: image.size,
-      usedBytes: (blocks - bfree) * bsize,
-      freeBytes: bfree * bsize,
-      imageBytes: image.blocks * 512,
-      isTrimmed: readNumber(join(settings, trimmedMark.file)) === trimmedMark.value,
-    }
-    return { state, limit }
-  }
+  const read = (id: string) => readDisk(join(parts.disksDir, id), id)
 
   /** Returns false if the disk is gone. Another, smaller file system may have its loop device, and refuse the limit. */
   function write(id: string, { file, totalBlocks }: Limit, blocks: number): boolean {
@@ -115,6 +90,35 @@ export function createMountedDisks(parts: {
       }
     },
   }
+}
+
+function readDisk(
+  mountPoint: string,
+  id: string,
+): { readonly state: DiskState; readonly limit: Limit } | undefined {
+  const device = blockDeviceName(statSync(mountPoint).dev)
+  const isMounted = device?.startsWith('loop')
+  if (!isMounted) return undefined
+  const { blocks, bfree, bsize } = statfsSync(mountPoint)
+  const image = statSync(readFileSync(`/sys/block/${device}/loop/backing_file`, 'utf8').trimEnd())
+  const settings = `/sys/fs/ext4/${device}`
+  const file = join(settings, 'reserved_clusters')
+  const limit = {
+    file,
+    blockBytes: bsize,
+    totalBlocks: blocks,
+    defaultBlocks: Math.min(Math.floor(image.size / bsize / 50), 4096),
+    blocks: readNumber(file),
+  }
+  const state = {
+    id,
+    sizeBytes: image.size,
+    usedBytes: (blocks - bfree) * bsize,
+    freeBytes: bfree * bsize,
+    imageBytes: image.blocks * 512,
+    isTrimmed: readNumber(join(settings, trimmedMark.file)) === trimmedMark.value,
+  }
+  return { state, limit }
 }
 
 /** Tests for an inode limit. Some file systems create inodes on demand and report 0. */
