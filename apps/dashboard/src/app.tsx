@@ -107,6 +107,7 @@ const links = [
   ['/', 'Now', ['now']],
   ['/sandboxes', 'Sandboxes', ['sandboxes', 'sandbox']],
   ['/wall', 'Wall', ['wall']],
+  ['/recordings', 'Recordings', ['recordings', 'recording']],
   ['/templates', 'Templates', ['templates', 'template']],
   ['/snapshots', 'Snapshots', ['snapshots']],
   ['/secrets', 'Secrets', ['secrets']],

@@ -42,6 +42,7 @@ test('processes are marked at their start and end, and printed text is none of t
       entry(4, 'Process started', { pid: '7', stream: 'stdout' }),
       entry(4, 'Process started', { pid: '7', logger: 'user' }),
       entry(6, 'Process ended', { pid: '9', exitCode: '0' }),
+      entry(7, 'Process ended', { pid: '10', exitCode: '-1' }),
     ],
   )
   assert.deepEqual(
@@ -51,6 +52,7 @@ test('processes are marked at their start and end, and printed text is none of t
       [3, 'Process started: make<U+202E>'],
       [5, 'Process ended: make<U+202E> (exit code 2)'],
       [6, 'Process ended: process 9'],
+      [7, 'Process ended: process 10 (killed by a signal)'],
     ],
   )
 })

@@ -1,4 +1,5 @@
 import type { SandboxConnection, SandboxLogEntry, TimelineEvent } from '@atoll/client/replies'
+import { endOf } from './process.ts'
 import { visibleName } from './visible-text.ts'
 
 /** A moment on the time axis of the plots. */
@@ -78,7 +79,7 @@ function toProcessMarks(log: readonly SandboxLogEntry[]): Mark[] {
       const label = named(processMessages.ended, entry, commandBefore(entry))
       return {
         at: Date.parse(entry.timestamp) / 1000,
-        label: code === '0' ? label : `${label} (exit code ${visibleName(code, 10)})`,
+        label: code === '0' ? label : `${label} (${endOf(visibleName(code, 10))})`,
         color: code === '0' ? '--faint' : '--bad',
       }
     }),

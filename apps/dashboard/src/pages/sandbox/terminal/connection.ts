@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { openChannel } from '../../../data/live.ts'
 import type { LiveChannel, LiveMessage } from '../../../data/live.ts'
 import { createInputQueue } from '../../../model/input-queue.ts'
+import { endOf } from '../../../model/process.ts'
 import { reconnectDelayMs } from '../../../model/reconnect.ts'
 
 export type ConnectionState = 'connecting' | 'open' | 'lost' | 'ended'
@@ -117,7 +118,7 @@ export class Connection {
   #receiveState({ started, ended, taken, error, closed }: TerminalMessage): void {
     if (started) this.#start(started.pid)
     if (taken) this.#input.taken(taken)
-    if (ended) this.#end(`The process ended with exit code ${ended.exitCode}.`)
+    if (ended) this.#end(`The process has ended: ${endOf(ended.exitCode)}.`)
     else if (error) this.message.value = error.message
     if (!closed || this.#isClosed || this.state.value === 'ended') return
     // The process is gone, for example after the sandbox booted again.

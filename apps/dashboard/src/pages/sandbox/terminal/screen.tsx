@@ -13,6 +13,7 @@ export function Screen({
   pid,
   isHidden,
   takesFocus = true,
+  focusRequest = 0,
   fontSize = 13,
   onPid,
   onConnection,
@@ -23,6 +24,8 @@ export function Screen({
   readonly pid: number | undefined
   readonly isHidden: boolean
   readonly takesFocus?: boolean
+  /** A new number moves the focus into the terminal again. */
+  readonly focusRequest?: number
   readonly fontSize?: number
   readonly onPid?: (pid: number) => void
   readonly onConnection?: (connection: Connection) => void
@@ -46,7 +49,7 @@ export function Screen({
   }, [currentPid])
   useEffect(() => {
     if (!isHidden && takesFocus) focus.current()
-  }, [isHidden, takesFocus, connection])
+  }, [isHidden, takesFocus, focusRequest, connection])
   return (
     <>
       <div ref={host} class="terminal-screen" hidden={isHidden} />

@@ -20,6 +20,7 @@ const opened = (pid?: number): OpenTerminal => ({ key: (made += 1), pid })
 export function TerminalTab({ id }: { readonly id: string }) {
   const { terminals, front, setFront, add, remove, setPid } = useTerminals(id)
   const [connections, setConnections] = useState<ReadonlyMap<number, Connection>>(new Map())
+  const [focusRequest, setFocusRequest] = useState(0)
   const frontConnection = connections.get(front)
   if (!terminals) return <Skeleton />
   const end = async ({ key, pid }: OpenTerminal) => {
@@ -27,6 +28,10 @@ export function TerminalTab({ id }: { readonly id: string }) {
     // A process that has ended already is no failure.
     if (pid !== undefined)
       await envd(id, 'SendSignal', { process: { pid }, signal: 'SIGNAL_SIGKILL' }).catch(() => {})
+  }
+  const show = (key: number) => {
+    setFront(key)
+    setFocusRequest((count) => count + 1)
   }
   return (
     <div class="terminals">
@@ -36,7 +41,7 @@ export function TerminalTab({ id }: { readonly id: string }) {
             key={terminal.key}
             class={terminal.key === front ? 'terminal-tab current' : 'terminal-tab'}
           >
-            <Button isSmall kind="plain" action={() => setFront(terminal.key)}>
+            <Button isSmall kind="plain" action={() => show(terminal.key)}>
               Terminal {index + 1}
             </Button>
             <Button
@@ -66,6 +71,7 @@ export function TerminalTab({ id }: { readonly id: string }) {
             sandboxId={id}
             pid={pid}
             isHidden={key !== front}
+            focusRequest={focusRequest}
             onConnection={(connection) =>
               setConnections((all) => new Map(all).set(key, connection))
             }
