@@ -47,6 +47,8 @@ export function openTestBed(progress: (text: string) => void): TestBed {
     cloud,
     async sandbox(runtime, kind) {
       const home = await cloud(runtime, kind)
+      // A sandbox that was made before the pool was full would be slower in its first command, and so would its copies.
+      if (kind === 'pooled') await waitForFullPool(home)
       const { connection } = home.installation
       const handle = await home.createSandbox({ timeout: sandboxTimeoutSeconds })
       const timeoutMs = sandboxTimeoutSeconds * 1000

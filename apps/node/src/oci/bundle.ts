@@ -1,5 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { envdNodeFlags } from '@atoll/envd/node-flags'
 import { unclaimedHostname } from '../domain/sandboxes/cell.ts'
 import type { StartRequest } from '../domain/sandboxes/runtime.ts'
 
@@ -122,5 +123,6 @@ const envdCommand = [
   '--library-path',
   `${insideDir}/lib`,
   `${insideDir}/node`,
+  ...envdNodeFlags,
   `${insideDir}/envd.js`,
 ]

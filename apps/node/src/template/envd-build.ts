@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { build } from 'esbuild'
 import type { Plugin } from 'esbuild'
+import { envdNodeFlags } from '@atoll/envd/node-flags'
 import { run } from '@atoll/kit/run'
 
 export interface EnvdBuild {
@@ -69,7 +70,7 @@ function useSingleCopy(name: string, folder: string): Plugin {
 async function fillCompileCache(dir: string, nodeBinary: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-rehearsal-'))
   try {
-    await run(nodeBinary, [join(dir, 'envd.js'), 'warm-compile-cache'], {
+    await run(nodeBinary, [...envdNodeFlags, join(dir, 'envd.js'), 'warm-compile-cache'], {
       env: {
         NODE_COMPILE_CACHE: join(dir, 'cache'),
         NODE_COMPILE_CACHE_PORTABLE: '1',

@@ -77,9 +77,13 @@ export function createCopies(ports: CopyPorts, freezes: Freezes): Copies {
         await ports.removeFolder(memoryDir)
         await freezes.freeze(cell)
         // The record promises disk and memory, so both must be on stable storage before the record is written.
-        const flushFiles = async () => {
+        const flushDisk = async () => {
           await ports.syncDisk(record.cellId)
           await disks.flush(ports.diskImage(record.cellId, record.disk))
+        }
+        // While the image is inspected. What a repair changes afterwards is flushed below.
+        const flushFiles = async () => {
+          await Promise.all([flushDisk(), ports.flushFolder(memoryDir)])
         }
         await saveMemory(cell, memoryDir, { memoryBytes, flushFiles })
         await ports.flushFolder(memoryDir)
