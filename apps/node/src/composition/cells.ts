@@ -75,6 +75,8 @@ export function openFreezes(
   const freezes = createFreezes({
     records: host.records,
     // An earlier run of the node may have used the other runtime.
+    wake: ({ runtime, process }) =>
+      process && host.runtimes[runtime].setIdleLevel(process, 'awake'),
     freeze: (record) => host.runtimes[record.runtime].freeze(record.cellId),
     thaw: (record) => host.runtimes[record.runtime].thaw(record.cellId),
     isStopped: (record) => isStopped(record.process),

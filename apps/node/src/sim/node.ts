@@ -111,6 +111,7 @@ function simulateFreezes(
 ): Freezes {
   return createFreezes({
     records,
+    wake: ({ process }) => process && runtime.setIdleLevel(process, 'awake'),
     freeze: ({ cellId }) => runtime.freeze(cellId),
     thaw: ({ cellId }) => runtime.thaw(cellId),
     isStopped: ({ cellId }) => stopped.has(cellId),

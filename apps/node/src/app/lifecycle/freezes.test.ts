@@ -22,6 +22,22 @@ async function setup() {
   return { ...node, thawing, cellId: record.cellId, phase }
 }
 
+test('an idle sandbox gets exact timers before it is frozen', async () => {
+  const calls: string[] = []
+  const { create, sandboxes } = simulateNode({
+    overrides: {
+      runtime: {
+        setIdleLevel: (_process, level) => void calls.push(level),
+        freeze: async () => void calls.push('freeze'),
+      },
+    },
+  })
+  await create()
+  calls.length = 0
+  await sandboxes.snapshot('i1', 's1')
+  assert.deepEqual(calls, ['awake', 'freeze'])
+})
+
 test('the thaw of a sandbox is retried with growing delays until it succeeds', async () => {
   const { sandboxes, thawing, clock, frozen, stuck, cellId, phase } = await setup()
   // The snapshot is complete anyway.

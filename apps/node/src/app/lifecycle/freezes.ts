@@ -19,6 +19,8 @@ export interface Freezes {
 
 export interface FreezePorts {
   readonly records: { update(record: CellRecord): Promise<void> }
+  /** Gives an idle sandbox exact timers again. Otherwise its timers would fire late during the save, and delay it. */
+  wake(record: CellRecord): void
   freeze(record: CellRecord): Promise<void>
   /** Whether the process was stopped by a signal. Such a sandbox answers no command until it gets SIGCONT. */
   isStopped(record: CellRecord): boolean
@@ -78,6 +80,7 @@ export function createFreezes(ports: FreezePorts): Freezes {
       }
       begun.add(cellId)
       await records.update({ ...cell.record, phase: 'copying' })
+      ports.wake(cell.record)
       await ports.freeze(cell.record)
     },
 
