@@ -27,7 +27,14 @@ const packagesOf: Record<string, readonly string[]> = {
   // `doctor`, `down` and `status` work on the machine itself, also without a server.
   cli: [...shared, 'server', 'node/setup/doctor', 'node/teardown', 'node/inventory', 'node/config'],
   // The node bundles envd for its sandboxes and reports its version.
-  node: [...shared, 'objects', 'envd/version', 'egress/control', 'egress/authority'],
+  node: [
+    ...shared,
+    'objects',
+    'envd/version',
+    'envd/node-flags',
+    'egress/control',
+    'egress/authority',
+  ],
 }
 
 /** Apps without layers. */
