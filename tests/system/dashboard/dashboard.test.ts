@@ -297,6 +297,14 @@ suite('the dashboard of a real installation', () => {
     await takeScreenshots(page, 'templates')
   })
 
+  test('a public template shows its size, and no builds', async () => {
+    await go('/templates')
+    await page.getByRole('link', { name: 'base', exact: true }).click()
+    await page.getByText('Only its owner sees and starts builds.').waitFor()
+    assert.equal(await button('Delete').count(), 0)
+    await takeScreenshots(page, 'public-template')
+  })
+
   test('a secret and a key are created', async () => {
     await go('/secrets')
     await button('New secret').click()

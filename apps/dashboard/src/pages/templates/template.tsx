@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { TemplateWithBuilds } from '@atoll/client/replies'
 import { now } from '../../data/clock.ts'
 import { navigate } from '../../data/location.ts'
-import { api } from '../../data/request.ts'
+import { api, RequestError } from '../../data/request.ts'
 import { useResource } from '../../data/resource.ts'
 import { formatAge } from '../../model/format.ts'
 import { templatePath } from '../../model/route.ts'
@@ -12,6 +12,7 @@ import { confirmFirst } from '../../parts/dialog.tsx'
 import { ErrorNote, Skeleton } from '../../parts/status.tsx'
 import { BuildLog } from './build-log.tsx'
 import { NewTemplate } from './new-template.tsx'
+import { PublicTemplate } from './public-template.tsx'
 import { nameOf } from './templates.tsx'
 
 const pollMs = 3_000
@@ -30,7 +31,9 @@ export function TemplatePage({
     pollMs,
   )
   const [isBuilding, setBuilding] = useState(false)
-  const { data } = template
+  const { data, error } = template
+  const isForeign = error instanceof RequestError && error.status === 403
+  if (isForeign) return <PublicTemplate id={id} refusal={error.message} />
   const shown = buildId ?? data?.builds[0]?.buildID
   const name = data ? nameOf(data) : id
   const isUsable = data?.builds.some(({ status }) => status === 'ready') === true
