@@ -110,7 +110,7 @@ suite('the live connection of the dashboard', () => {
     await takeScreenshots(page, 'recording-terminal')
     await page.getByRole('button', { name: 'Stop recording' }).click()
     await page.getByRole('button', { name: 'Record', exact: true }).waitFor()
-    await page.getByRole('link', { name: 'Recordings' }).click()
+    await page.getByRole('toolbar').getByRole('link', { name: 'Recordings' }).click()
     const row = page.getByRole('row', { name: new RegExp(sandbox.sandboxId) })
     await row.waitFor()
     assert.equal(await page.getByRole('row').count(), 2)
