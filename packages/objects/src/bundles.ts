@@ -52,6 +52,9 @@ export interface NewPart {
   open(): AsyncIterable<Uint8Array>
 }
 
+/** A store that hangs must not hold up the stop of a node. What is left is discarded after its next start. */
+const discardLimitMs = 30_000
+
 export function newAttempt(): string {
   return randomLabel(12)
 }
@@ -97,7 +100,9 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
         return (outcome = isOurs ? 'written' : 'present')
       } finally {
         // `discard` finds out whether a failed request has written the manifest.
-        if (outcome !== 'written') await discard(path, attempt).catch(() => {})
+        if (outcome !== 'written') {
+          await discard(path, attempt, AbortSignal.timeout(discardLimitMs)).catch(() => {})
+        }
       }
     },
 

@@ -34,7 +34,8 @@ test('a bucket needs an access key and a key file', () => {
 test('addresses, prefixes and buckets are checked', () => {
   assert.throws(() => parse({ ...whole, ATOLL_S3_ENDPOINT: 'file:///etc' }))
   assert.throws(() => parse({ ...whole, ATOLL_S3_PREFIX: 'no-slash' }))
-  assert.throws(() => parse({ ...whole, ATOLL_S3_PREFIX: '../x y/' }))
+  for (const prefix of ['x y/', '../x/', './', 'x'])
+    assert.throws(() => parse({ ...whole, ATOLL_S3_PREFIX: prefix }), prefix)
   assert.throws(() => parse({ ...whole, ATOLL_S3_BUCKET: 'A' }))
   assert.equal(parse({ ...whole, ATOLL_S3_PREFIX: 'a/b/' })?.prefix, 'a/b/')
 })

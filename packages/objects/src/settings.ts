@@ -34,7 +34,10 @@ export const objectEnv = {
     ),
   ATOLL_S3_PREFIX: z
     .string()
-    .regex(/^([A-Za-z0-9._-]+\/)*$/, 'must be empty or end with a slash, such as atoll/')
+    .regex(
+      /^([A-Za-z0-9_-][A-Za-z0-9._-]*\/)*$/,
+      'must be empty or end with a slash, such as atoll/',
+    )
     .default('')
     .describe('Start of the keys of all objects, for a bucket that has other objects too.'),
   ATOLL_S3_KEY_FILE: z

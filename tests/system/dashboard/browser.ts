@@ -44,7 +44,7 @@ export async function visit(page: Page, url: string): Promise<Response | null> {
     try {
       const response = await page.goto(url)
       if (!isCut) return response
-      // To a URL with a fragment, the next navigation would otherwise stay in this document and load nothing.
+      // Otherwise the next navigation to a URL with a fragment would stay in this document and load nothing.
       await page.goto('about:blank')
     } catch (error) {
       if (!String(error).includes(networkChange)) throw error

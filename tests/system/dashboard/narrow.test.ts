@@ -1,4 +1,4 @@
-/** Every page of the dashboard at the width of a phone, in a real browser, with a simulated node. */
+/** Most pages of the dashboard at the width of a phone, in a real browser, with a simulated node. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
@@ -7,7 +7,7 @@ import { startDashboardUnderTest } from '@atoll/server/sim/dashboard-client'
 import type { DashboardUnderTest } from '@atoll/server/sim/dashboard-client'
 import { findBarriers } from './accessibility.ts'
 import { openBrowser } from './browser.ts'
-import { takeScreenshots } from './screenshots.ts'
+import { fewFrames, takeScreenshots } from './screenshots.ts'
 import { openSignedInPage } from './signed-in-page.ts'
 import type { SignedInPage } from './signed-in-page.ts'
 
@@ -62,6 +62,7 @@ suite('the dashboard on a phone', () => {
   const requireFit = async (name: string) => {
     await takeScreenshots(page, name)
     await page.setViewportSize({ width: 390, height: 780 })
+    await page.evaluate(fewFrames)
     assert.deepEqual(await page.evaluate(findFaults), [], name)
     assert.deepEqual(await findBarriers(page), [], name)
     await page.setViewportSize({ width: 1280, height: 800 })

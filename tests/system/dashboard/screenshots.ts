@@ -8,7 +8,7 @@ const wide = { width: 1280, height: 800 }
 const narrow = { width: 390, height: 780 }
 
 /** Plots are drawn again, with other colours or another size, in the frames after a change. */
-const fewFrames = `new Promise((resolve) => {
+export const fewFrames = `new Promise((resolve) => {
   let frames = 0
   const next = () => ((frames += 1) > 5 ? resolve() : requestAnimationFrame(next))
   next()

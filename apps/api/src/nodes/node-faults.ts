@@ -43,6 +43,8 @@ export function toAbsenceFault(error: unknown): Fault | undefined {
   })
 }
 
+/** The node's CPU lacks what saved memory needs. Another node may have it. */
+const nodeUnsuitable = 'node_unsuitable'
 const objectsUnavailable = 'objects_unavailable'
 /** Reasons of the node when the object store fails or has damaged content. They say nothing about the health of the node. */
 const objectReasons = new Set([
@@ -65,7 +67,7 @@ export function toFetchFault(error: unknown, id: string): Fault {
     case Code.NotFound:
       return new Fault('unavailable', 'sandbox_content_missing', stays, options)
     case Code.FailedPrecondition:
-      return new Fault('conflict', 'node_unsuitable', stays, options)
+      return new Fault('conflict', nodeUnsuitable, stays, options)
     case Code.ResourceExhausted:
       return diskFullFault(error, 'The sandbox stays paused.')
     default:
@@ -87,6 +89,9 @@ export function toCreateFault(error: unknown, id: string): Fault {
     return new Fault('unavailable', 'ready_name_gone', messageOf(error), { cause: error })
   }
   if (codeOf(error) === Code.DataLoss) return unreadable(error)
+  if (reasonOf(error) === nodeUnsuitable) {
+    return new Fault('conflict', nodeUnsuitable, messageOf(error), { cause: error })
+  }
   if (codeOf(error) === Code.FailedPrecondition) {
     const message = `This node cannot create a sandbox from the snapshot: ${messageOf(error)}`
     return new Fault('invalid', 'snapshot_unreadable', message, { cause: error })

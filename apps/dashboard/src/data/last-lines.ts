@@ -18,6 +18,10 @@ const maxRecent = 500
 
 const recent = signal<LastLines>({})
 
+export function forgetLastLines(): void {
+  recent.value = {}
+}
+
 /** Follows the last line that each sandbox in view has printed. */
 export function useLastLines(ids: readonly string[]): LastLines {
   const asked = ids.slice(0, maxIds)

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { dashboardApi, RequestError, whenSignedOut } from './request.ts'
 import { isOperator } from './operator.ts'
 import { connectLive, disconnectLive } from './live.ts'
+import { forgetLastLines } from './last-lines.ts'
 import { forgetAll } from './resource.ts'
 
 export interface Session {
@@ -53,6 +54,7 @@ export async function signOut(): Promise<void> {
 function forgetSession(): void {
   disconnectLive()
   forgetAll()
+  forgetLastLines()
   session.value = null
   isOperator.value = undefined
 }

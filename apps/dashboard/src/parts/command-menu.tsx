@@ -51,11 +51,13 @@ const pages: readonly Command[] = [
 
 function Menu() {
   const [text, setText] = useState('')
-  const [at, setAt] = useState(0)
+  const [chosen, setAt] = useState(0)
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])
   const sandboxes = useFoundSandboxes(text)
   const found = menuEntries(pages, sandboxes, text)
+  // An answer of the server may have fewer entries than the one before.
+  const at = Math.max(0, Math.min(chosen, found.length - 1))
   const close = () => (isOpen.value = false)
   const choose = (command: Command | undefined) => {
     if (!command) return
@@ -86,7 +88,7 @@ function Menu() {
         role="combobox"
         aria-expanded="true"
         aria-controls="found-commands"
-        aria-activedescendant={`found-command-${at}`}
+        aria-activedescendant={found.length > 0 ? `found-command-${at}` : undefined}
         aria-label="Search commands and sandboxes"
         placeholder="Search commands, sandboxes, templates, metadata"
         value={text}

@@ -10,6 +10,7 @@ const moduleUrl = (name: string) => JSON.stringify(fileURLToPath(new URL(name, i
 /** Makes 40 MB of garbage that outlives a few collections, and prints the private memory before and after. */
 const program = `
 import { readFileSync } from 'node:fs'
+import { runInNewContext } from 'node:vm'
 import { compactMemory } from ${moduleUrl('./compact-memory.ts')}
 import { lazyLibc } from ${moduleUrl('./libc.ts')}
 const privateKb = () => Number(/^Private_Dirty:\\s+(\\d+)/m.exec(readFileSync('/proc/self/smaps_rollup', 'utf8'))[1])
@@ -18,7 +19,7 @@ const libc = lazyLibc()()
 kept = undefined
 const before = privateKb()
 compactMemory(libc)
-console.log(JSON.stringify([before - privateKb(), typeof gc]))
+console.log(JSON.stringify([before - privateKb(), runInNewContext('typeof gc')]))
 `
 
 test('garbage is collected, and its memory goes back to the kernel', async () => {

@@ -114,6 +114,17 @@ test('layers without users are removed when no build has used them for a day', a
   assert.deepEqual((await readdir(folder.path)).toSorted(), left.toSorted())
 })
 
+test('a layer that a fetch relies on stays, with all below, though no record names it yet', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-steps-'))
+  const { layers, removed, clock } = await open(folder.path)
+  const below = await layers.add({ below: 'sha', key: 'k1' }, fill('1'))
+  const fetched = await layers.add({ below, key: 'k2' }, fill('2'))
+  clock.nowMs = day
+  assert.deepEqual([layers.use(fetched), layers.use('smissing')], [true, false])
+  await layers.sweep(new Set(), day)
+  assert.deepEqual(removed, [])
+})
+
 test('the lowest layer of an image lies over nothing', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'atoll-steps-'))
   const { layers } = await open(folder.path)

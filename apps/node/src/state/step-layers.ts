@@ -16,6 +16,8 @@ export interface StepLayers {
   find(key: string): Promise<string | undefined>
   /** Adds a layer atomically. `write` fills its folder and returns the bytes it takes. Returns the layer's name. */
   add(layer: NewLayer, write: (dir: string) => Promise<number>): Promise<string>
+  /** Whether the layer is here. Counts as a use: sweeps of this process keep it, and all below, for a day. */
+  use(name: string): boolean
   /** Returns what another node has to know of a layer; undefined if there is none, or it is not a step layer. */
   describe(name: string): MovableLayer | undefined
   /**
@@ -152,12 +154,13 @@ export async function openStepLayers(parts: {
       return name
     },
 
-    describe(name) {
+    use(name) {
       const layer = layers.get(name)
-      if (!layer) return undefined
-      const { below, key, sizeBytes } = layer
-      return { ...(below !== undefined && { below }), key, sizeBytes }
+      if (layer) layers.set(name, { ...layer, usedAtMs: nowMs() })
+      return layer !== undefined
     },
+
+    describe: (name) => describeLayer(layers.get(name)),
 
     async adopt(name, { below, key, sizeBytes }, write) {
       if (layers.has(name)) return
@@ -177,6 +180,12 @@ export async function openStepLayers(parts: {
       for (let name = findUnused(); name !== undefined; name = findUnused()) await forget(name)
     },
   }
+}
+
+function describeLayer(layer: Layer | undefined): MovableLayer | undefined {
+  if (!layer) return undefined
+  const { below, key, sizeBytes } = layer
+  return { ...(below !== undefined && { below }), key, sizeBytes }
 }
 
 /** Writes a layer and its record. `write` fills the folder and returns the bytes it takes. */

@@ -122,7 +122,7 @@ async function repeatIfRestarted<T>(member: Member, run: () => Promise<T>): Prom
 function sampleWith(home: string | undefined, usable: readonly string[]): readonly string[] {
   const sample = takeSample(usable)
   const isMissed = home !== undefined && usable.includes(home) && !sample.includes(home)
-  return isMissed ? [home, ...sample] : sample
+  return isMissed ? [home, ...sample.slice(1)] : sample
 }
 
 function hasObjects(fleet: Fleet, nodeId: string): boolean {
@@ -207,6 +207,7 @@ const elsewhere = new Set([
   'node_changed',
   'node_busy',
   'node_unsuitable',
+  'objects_unavailable',
 ])
 
 function isTriedElsewhere(error: unknown): boolean {

@@ -1,22 +1,14 @@
 import type { Template } from '@atoll/client/replies'
 import { now } from '../../data/clock.ts'
-import { api } from '../../data/request.ts'
-import { useResource } from '../../data/resource.ts'
 import { formatAge } from '../../model/format.ts'
 import { visibleName } from '../../model/visible-text.ts'
 import { CopyButton, State } from '../../parts/controls.tsx'
 import { Empty, ErrorNote, Skeleton } from '../../parts/status.tsx'
-import { nameOf } from './templates.tsx'
-
-const pollMs = 4_000
+import { nameOf, useTemplates } from './templates.tsx'
 
 /** A template of another owner, such as `base`. Only its owner sees and starts builds. */
 export function PublicTemplate({ id, refusal }: { readonly id: string; readonly refusal: string }) {
-  const templates = useResource(
-    'templates',
-    (signal) => api<Template[]>('GET', '/templates', undefined, signal),
-    pollMs,
-  )
+  const templates = useTemplates()
   const template = templates.data?.find(
     ({ templateID, names }) => templateID === id || names.includes(id),
   )

@@ -13,12 +13,16 @@ import { NewTemplate } from './new-template.tsx'
 
 const pollMs = 4_000
 
-export function TemplatesPage() {
-  const templates = useResource(
+export function useTemplates() {
+  return useResource(
     'templates',
     (signal) => api<Template[]>('GET', '/templates', undefined, signal),
     pollMs,
   )
+}
+
+export function TemplatesPage() {
+  const templates = useTemplates()
   return (
     <div class="page">
       <div class="page-head">

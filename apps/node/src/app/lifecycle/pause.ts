@@ -95,7 +95,7 @@ function beginRelease(
   paused: PausedSandbox,
 ): Release {
   const halt = cells.beginHalt(sandbox)
-  // Before the next operation, which may write to the folder.
+  // The next operation may write to the folder, so the folder is tidied first.
   const ended = halt.ended.then(() => ports.tidy(paused))
   const finish = async () => {
     // Neither part stops the other one.

@@ -61,11 +61,13 @@ export async function unpackFolder(archive: AsyncIterable<Uint8Array>, dir: stri
 /** tar may stop reading at the end mark of the archive, before its input ends. */
 async function feed(plain: AsyncIterable<Buffer>, input: Writable): Promise<void> {
   // Errors are ignored: the exit status of tar has the reason.
-  const closed = once(input, 'close').catch(() => {})
   input.on('error', () => {})
-  const drained = () => once(input, 'drain').catch(() => {})
   for await (const piece of plain) {
-    if (input.writable && !input.write(piece)) await Promise.race([drained(), closed])
+    if (!input.writable || input.write(piece)) continue
+    const waited = new AbortController()
+    const next = (event: string) => once(input, event, { signal: waited.signal })
+    await Promise.race([next('drain'), next('close')]).catch(() => {})
+    waited.abort()
   }
   input.end()
 }

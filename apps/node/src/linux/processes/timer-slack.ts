@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { threadsOf } from './threads.ts'
+import { changeThreads } from './threads.ts'
 import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 
 /**
@@ -10,14 +10,5 @@ import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts
  * take seconds instead of half a millisecond.
  */
 export function setTimerSlack({ pid }: Pick<ProcessIdentity, 'pid'>, slackNs: number): void {
-  // A new thread inherits the slack of its parent, so the second pass catches threads that started during the first.
-  for (const _ of passes) {
-    for (const thread of threadsOf(pid)) {
-      try {
-        writeFileSync(`/proc/${thread}/timerslack_ns`, String(slackNs))
-      } catch {}
-    }
-  }
+  changeThreads(pid, (thread) => writeFileSync(`/proc/${thread}/timerslack_ns`, String(slackNs)))
 }
-
-const passes = [1, 2]

@@ -41,7 +41,7 @@ const nameOfStep = /^s[a-z0-9]{12}$/
 export function createObjectLayers(ports: {
   readonly transfers: Transfers
   readonly marks: Marks
-  readonly steps: Pick<StepLayers, 'chain' | 'describe' | 'adopt'>
+  readonly steps: Pick<StepLayers, 'adopt' | 'chain' | 'describe' | 'use'>
   readonly base: BaseLayers
 }): ObjectLayers {
   const { transfers, marks, steps, base } = ports
@@ -56,8 +56,9 @@ export function createObjectLayers(ports: {
     await marks.add('layers', name)
   }
 
+  // A fetch needs the layer before a record names it.
   const hasLayer = async (name: string) =>
-    steps.describe(name) !== undefined || (nameOfBase.test(name) && (await base.has(name)))
+    steps.use(name) || (nameOfBase.test(name) && (await base.has(name)))
 
   async function fetchOne(name: string): Promise<void> {
     if (await hasLayer(name)) return

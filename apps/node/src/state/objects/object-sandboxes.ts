@@ -85,13 +85,14 @@ export function createObjectSandboxes(ports: {
         phase: 'paused',
         disk: 'disk.img',
       } satisfies CellRecord
+      // The mark comes first: a cell without its mark would look like outdated content of this node.
+      await marks.add('sandboxes', markOf(record))
       await ports.records.adopt(record, (folder) =>
         downloadTo(transfers, boot ? withoutMemory(manifest) : manifest, {
           disk: join(folder, record.disk),
           memoryDir: join(folder, 'memory'),
         }),
       )
-      await marks.add('sandboxes', markOf(record))
       return record
     },
   }

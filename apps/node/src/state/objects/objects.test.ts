@@ -149,6 +149,15 @@ test('what an interrupted upload left is removed after a restart, and a finished
   assert.deepEqual(await readdir(join(dir, 'uploads')), [])
 })
 
+test('a note of an upload that cannot be read stays, and one that was never finished goes', async (t) => {
+  const { uploads } = await setup(t)
+  await writeFile(join(uploads.dir, 'a1.json'), '{"path"')
+  await writeFile(join(uploads.dir, 'a2.json.0f.tmp'), '{"path":"sandboxes/i1/2"}')
+  const transfers = await openTransfers(uploads)
+  assert.deepEqual(await readdir(uploads.dir), ['a1.json'])
+  assert.equal(transfers.isPending('sandboxes/'), false)
+})
+
 test('a deletion waits for the store, also through a restart, and spares other sandboxes', async (t) => {
   const { dir, store, bundles, upload } = await setup(t)
   await upload()

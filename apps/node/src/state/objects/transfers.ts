@@ -16,7 +16,6 @@ export interface Transfers {
   upload(bundle: FolderBundle, signal: AbortSignal): ReturnType<Bundles['write']>
   /** Throws a fault when the object store has no such bundle. */
   find(path: string, signal?: AbortSignal): Promise<Manifest>
-  has(path: string, signal: AbortSignal): Promise<boolean>
   /** Unpacks a part into the new folder `dir`. Its content is checked and on disk on return. */
   download(manifest: Manifest, name: string, dir: string, signal?: AbortSignal): Promise<void>
   /** Whether an upload of a bundle below this prefix is under way, or was interrupted and not cleaned up yet. */
@@ -88,30 +87,39 @@ export async function openTransfers(
 
     find: async (path, signal) => (await bundles.find(path, signal)) ?? fail(notInStore(path)),
 
-    has: async (path, signal) => (await bundles.find(path, signal)) !== undefined,
-
     download: (manifest, name, to, signal) =>
       downloadWithRetries(parts, manifest, { name, dir: to, signal }),
 
     isPending: (prefix) => [...pending.values()].some((path) => path.startsWith(prefix)),
 
     async cleanUp(signal, onStored) {
+      const failures: unknown[] = []
       for (const [attempt, path] of pending) {
         if (underway.has(attempt)) continue
-        if (await bundles.discard(path, attempt, signal)) await onStored?.(path)
-        await forget(attempt)
+        try {
+          if (await bundles.discard(path, attempt, signal)) await onStored?.(path)
+          await forget(attempt)
+        } catch (error) {
+          failures.push(error) // the others do not wait for this one
+        }
       }
+      if (failures.length > 0) throw failures[0]
     },
   }
 }
 
-/** Returns the paths of uploads by their attempt. A note that cannot be read was never finished: its upload had not begun. */
+const noteEnding = '.json'
+
+/** Returns the paths of uploads by their attempt. Notes that cannot be read stay for the next start. */
 async function readNotes(dir: string): Promise<Map<string, string>> {
   const notes = new Map<string, string>()
   for (const name of await listNames(dir)) {
-    const path = await readPath(join(dir, name))
-    if (path === undefined) await rm(join(dir, name), { force: true })
-    else notes.set(name.replace(/\.json$/, ''), path)
+    const file = join(dir, name)
+    const isNote = name.endsWith(noteEnding)
+    // A crash interrupted the write of the note, so its upload had not begun.
+    if (!isNote) await rm(file, { force: true })
+    const path = isNote ? await readPath(file) : undefined
+    if (path !== undefined) notes.set(name.slice(0, -noteEnding.length), path)
   }
   return notes
 }
