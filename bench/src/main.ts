@@ -14,6 +14,8 @@ import { fileTransfer } from './scenarios/file-transfer.ts'
 import { agentDay } from './scenarios/agent-day.ts'
 import { burst } from './scenarios/burst.ts'
 import { coldStart } from './scenarios/cold-start.ts'
+import { fleet } from './scenarios/fleet.ts'
+import { fleetCreate } from './scenarios/fleet-create.ts'
 import { firstResult } from './scenarios/first-result.ts'
 import { heldSandbox } from './scenarios/held-sandbox.ts'
 import { idleSandbox } from './scenarios/idle-sandbox.ts'
@@ -47,6 +49,8 @@ const scenarios: readonly Scenario[] = [
   listSandboxes,
   teamMetrics,
   dashboardTable,
+  fleet,
+  fleetCreate,
 ]
 
 const { values } = parseArgs({

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createHeartbeats } from '../app/fleet/heartbeats.ts'
 import { createMembership } from '../app/fleet/membership.ts'
 import { manualClock, startApiUnderTest } from '../sim/api.ts'
 
@@ -24,5 +25,44 @@ test('an edge that is silent for a day is not listed until it calls again; a nod
     assert.deepEqual(await listed(), [node, alive].toSorted())
     await membership.check({ role: 'edge', id: ended })
     assert.deepEqual(await listed(), [node, alive, ended].toSorted())
+  })
+})
+
+test('heartbeats of a moment are noted together; nodes that are not members are refused', async () => {
+  await using api = await startApiUnderTest()
+  const clock = manualClock()
+  await api.withStores(async ({ fleet: store }) => {
+    const membership = createMembership({ store, clock })
+    const join = async (id: string) => {
+      const { secret } = await membership.createToken('node')
+      return membership.join({ secret, role: 'node', id })
+    }
+    for (const id of ['b', 'a', 'removed']) await join(id)
+    await membership.remove('removed')
+    let writes = 0
+    const counted: typeof store = {
+      ...store,
+      noteHeartbeats(nodes, now) {
+        writes += 1
+        return store.noteHeartbeats(nodes, now)
+      },
+    }
+    const note = createHeartbeats({ store: counted, clock })
+    const beat = (port: number) =>
+      Promise.allSettled(
+        ['b', 'removed', 'a', 'unknown'].map((id) => note({ id, address: `10.0.0.1:${port}` })),
+      )
+    for (const port of [1, 2]) {
+      const outcomes = (await beat(port)).map(({ status }) => status)
+      assert.deepEqual(outcomes, ['fulfilled', 'rejected', 'fulfilled', 'rejected'])
+      const seenAt = clock.now().getTime()
+      const address = `10.0.0.1:${port}`
+      assert.deepEqual(await store.listNodes(), [
+        { id: 'a', address, seenAt },
+        { id: 'b', address, seenAt },
+      ])
+      clock.advance(4)
+    }
+    assert.equal(writes, 2)
   })
 })

@@ -105,9 +105,9 @@ export function startBuilds(
 function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
   const { builds } = stores
   const loops = new Set<Loop>()
-  const { close } = fleet.forEach(({ builds: node }) => {
+  const { close } = fleet.forEachRegistered(({ builds: node }) => {
     const pass = async (signal: AbortSignal) =>
-      paceOf(await sweepTemplates({ builds, node, builder }, signal), fleet.members().length)
+      paceOf(await sweepTemplates({ builds, node, builder }, signal), fleet.size())
     const loop = startLoop('sweep templates', pass, log)
     loops.add(loop)
     return {

@@ -1,3 +1,5 @@
+import { createHeartbeats } from '../app/fleet/heartbeats.ts'
+import type { NoteHeartbeat } from '../app/fleet/heartbeats.ts'
 import { startLossDetection } from '../app/fleet/loss.ts'
 import { createMembership } from '../app/fleet/membership.ts'
 import type { Membership } from '../app/fleet/membership.ts'
@@ -14,7 +16,7 @@ import type { FleetParts } from './fleet-parts.ts'
 
 /** Calls that edges and nodes make, after their certificates were checked. */
 export interface FleetCalls extends Membership {
-  noteHeartbeat(node: { readonly id: string; readonly address: string }): Promise<void>
+  readonly noteHeartbeat: NoteHeartbeat
   listNodes(): Promise<readonly { readonly id: string; readonly address: string }[]>
   /** Returns the ID of the node on which the sandbox runs. */
   locate(sandboxId: string): Promise<string | undefined>
@@ -48,7 +50,7 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
   return {
     calls: {
       ...membership,
-      noteHeartbeat: (node) => stores.fleet.noteHeartbeat(node, clock.now()),
+      noteHeartbeat: createHeartbeats({ store: stores.fleet, clock }),
       listNodes: () => stores.fleet.listNodes(),
       async locate(sandboxId) {
         const sandbox = await stores.sandboxes.find(sandboxId)

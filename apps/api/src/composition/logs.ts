@@ -18,7 +18,7 @@ export function createLogParts({ stores, fleet, clock, log }: Core): LogParts {
       ...{ fleet, clock },
     }),
     startDeletion: () =>
-      fleet.forEach(({ logs: node }) =>
+      fleet.forEachRegistered(({ logs: node }) =>
         startLoop(
           'forget logs',
           (signal) => forgetLogs({ node, owners: stores.logOwners }, signal),

@@ -1,7 +1,8 @@
 import type { Logger } from '@atoll/kit/log'
 import { startLoop } from '../app/loop.ts'
-import { paceOf } from '../app/nodes/pace.ts'
 import type { Loop } from '../app/loop.ts'
+import type { Member } from '../app/nodes/fleet.ts'
+import { paceOf } from '../app/nodes/pace.ts'
 import { createSandboxCreation } from '../app/sandboxes/create-sandbox.ts'
 import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
 import { createEnding } from '../app/sandboxes/ending.ts'
@@ -151,30 +152,34 @@ function ownerPorts({ stores, clock }: Core, work: Work, launching: Launching): 
 function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
   const { log, fleet } = core
   const ports = { ...work, ...owners, onUnknown: createUnknownReport(log) }
-  const firsts: Promise<void>[] = []
-  const { close } = fleet.forEach((member) => {
+  const loops = new Map<Member, Loop>()
+  const reconciling = fleet.forEach((member) => {
     const pass = async (signal: AbortSignal) => {
       // Records end only for answers of the epoch that the store knows.
       const { id } = await member.register(signal)
       const node = { id, sandboxes: member.sandboxes }
-      return paceOf(await reconcileSandboxes(ports, node, signal), fleet.members().length)
+      return paceOf(await reconcileSandboxes(ports, node, signal), fleet.size())
     }
     const loop = startLoop('reconcile', pass, log)
-    firsts.push(loop.first)
-    const onLost = () => loop.nudge()
-    const watch = startWatch({ member, ending: work.ending, log, onLost })
+    loops.set(member, loop)
     return {
       async close() {
-        await Promise.all([watch.close(), loop.close()])
+        loops.delete(member)
+        await loop.close()
       },
     }
+  })
+  const firsts = [...loops.values()].map(({ first }) => first)
+  const watching = fleet.forEachRegistered((member) => {
+    const onLost = () => loops.get(member)?.nudge()
+    return startWatch({ member, ending: work.ending, log, onLost })
   })
   const deletion = startLoop('delete ended sandboxes', () => deleteEnded(work), log)
   const waitForAll = async () => void (await Promise.all([deletion.first, ...firsts]))
   return {
     first: waitForAll(),
     async close() {
-      await Promise.all([deletion.close(), close()])
+      await Promise.all([deletion.close(), watching.close(), reconciling.close()])
     },
   }
 }

@@ -23,12 +23,12 @@ export function startSnapshots(
   const { stores, fleet, placing, clock, log, limitsOf, processId } = core
   const { snapshots, templates, teams, leases } = stores
   const shared = { snapshots, copying, leases, clock, processId }
-  const sweeper = fleet.forEach((member) =>
+  const sweeper = fleet.forEachRegistered((member) =>
     startLoop(
       'sweep snapshots',
       async (signal) => {
         const node = { id: idOf(member), sandboxes: member.sandboxes }
-        return paceOf(await sweepSnapshots({ ...shared, node }, signal), fleet.members().length)
+        return paceOf(await sweepSnapshots({ ...shared, node }, signal), fleet.size())
       },
       log,
     ),

@@ -1,6 +1,13 @@
 import { sql } from 'kysely'
 import type { Kysely, Transaction } from 'kysely'
-import type { FleetMember, FleetStore, JoinOutcome, MemberRole } from '../domain/fleet-member.ts'
+import type {
+  FleetMember,
+  FleetStore,
+  JoinOutcome,
+  MemberRole,
+  NodeHeartbeat,
+} from '../domain/fleet-member.ts'
+import { batches } from './batches.ts'
 import type { FleetMemberRow, Schema } from './schema.ts'
 
 export function sqlFleetStore(db: Kysely<Schema>): FleetStore {
@@ -62,23 +69,24 @@ function memberQueries(db: Kysely<Schema>): Omit<FleetStore, NodeQuery> {
   }
 }
 
-type NodeQuery = 'noteHeartbeat' | 'listNodes'
+type NodeQuery = 'noteHeartbeats' | 'listNodes'
 
 function nodeQueries(db: Kysely<Schema>): Pick<FleetStore, NodeQuery> {
   return {
-    async noteHeartbeat({ id, address }, now) {
-      const current = { address, seen_at: now.getTime() }
-      const { numUpdatedRows } = await db
-        .updateTable('nodes')
-        .set(current)
-        .where('id', '=', id)
-        .executeTakeFirst()
-      if (numUpdatedRows > 0n) return
-      await db
-        .insertInto('nodes')
-        .values({ id, status: 'ready', status_changed_at: now.getTime(), ...current })
-        .onConflict((conflict) => conflict.column('id').doUpdateSet(current))
-        .execute()
+    async noteHeartbeats(nodes, now) {
+      const noted = new Set<string>()
+      // Sorted, so that two apis lock the same rows in the same order: otherwise each would wait for the other.
+      const sorted = nodes.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      for (const batch of batches(sorted)) {
+        const members = await listNodeMembers(
+          db,
+          batch.map(({ id }) => id),
+        )
+        const beating = batch.filter(({ id }) => members.has(id))
+        if (beating.length > 0) await noteBatch(db, beating, now)
+        for (const { id } of beating) noted.add(id)
+      }
+      return noted
     },
     async listNodes() {
       const rows = await db
@@ -94,6 +102,42 @@ function nodeQueries(db: Kysely<Schema>): Pick<FleetStore, NodeQuery> {
       )
     },
   }
+}
+
+async function listNodeMembers(
+  db: Kysely<Schema>,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom('fleet_members')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('role', '=', 'node')
+    .where('removed_at', 'is', null)
+    .execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
+async function noteBatch(
+  db: Kysely<Schema>,
+  nodes: readonly NodeHeartbeat[],
+  now: Date,
+): Promise<void> {
+  const nowMs = now.getTime()
+  const rows = nodes.map(({ id, address }) => ({
+    ...{ id, address, seen_at: nowMs },
+    ...{ status: 'ready', status_changed_at: nowMs },
+  }))
+  await db
+    .insertInto('nodes')
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet((given) => ({
+        address: given.ref('excluded.address'),
+        seen_at: given.ref('excluded.seen_at'),
+      })),
+    )
+    .execute()
 }
 
 async function join(

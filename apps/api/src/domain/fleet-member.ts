@@ -16,6 +16,12 @@ export interface JoinToken {
   readonly expiresAt: Date
 }
 
+export interface NodeHeartbeat {
+  readonly id: string
+  /** host:port. */
+  readonly address: string
+}
+
 export interface NodeAddress {
   readonly id: string
   /** host:port. */
@@ -46,7 +52,8 @@ export interface FleetStore {
   /** Returns false if there is no such member. */
   remove(id: string, now: Date): Promise<boolean>
   listRemovedAfter(time: Date): Promise<string[]>
-  noteHeartbeat(node: { readonly id: string; readonly address: string }, now: Date): Promise<void>
+  /** Notes the heartbeats of nodes that are members, and returns their IDs. */
+  noteHeartbeats(nodes: readonly NodeHeartbeat[], now: Date): Promise<ReadonlySet<string>>
   /** Lists the nodes that are members and have reported their address. */
   listNodes(): Promise<NodeAddress[]>
 }

@@ -74,7 +74,7 @@ export function createMembership(deps: {
     async check({ role, id }) {
       const member = await store.findMember(id)
       if (member && member.role === role && !member.removedAt) return noteCall(member)
-      throw new Fault('forbidden', 'not_a_member', `${role} ${id} is not a member of the fleet`)
+      throw notAMember({ role, id })
     },
     list: () => store.listMembers(certificatesSince()),
     async remove(id) {
@@ -83,6 +83,10 @@ export function createMembership(deps: {
     },
     listRemoved: () => store.listRemovedAfter(certificatesSince()),
   }
+}
+
+export function notAMember({ role, id }: { readonly role: string; readonly id: string }): Fault {
+  return new Fault('forbidden', 'not_a_member', `${role} ${id} is not a member of the fleet`)
 }
 
 function hashOf(secret: string): string {

@@ -22,16 +22,16 @@ function spreadOf(nodeCount: number): number {
 export function startSampling(deps: {
   readonly teams: TeamMetricStore
   readonly usage: UsageStore
-  readonly fleet: Pick<Fleet, 'forEach' | 'members'>
+  readonly fleet: Pick<Fleet, 'forEachRegistered' | 'size'>
   readonly clock: Clock
   readonly log: Logger
 }): { close(): Promise<void> } {
   const { log, usage, clock, fleet } = deps
   const loops = [
     startLoop('sample teams', createTeamSampling(deps), log),
-    fleet.forEach(({ sandboxes: node }) => {
+    fleet.forEachRegistered(({ sandboxes: node }) => {
       const share = Math.random()
-      const phaseMs = () => share * spreadOf(fleet.members().length)
+      const phaseMs = () => share * spreadOf(fleet.size())
       return startLoop('sample usage', createUsageSampling({ usage, clock, node, phaseMs }), log)
     }),
     startLoop('forget metrics', () => forgetMetrics(deps), log),

@@ -28,3 +28,35 @@ test('a claim of old records that fails is repeated, and the node is not used be
   await member?.register(signal)
   assert.equal(fleet.reaches('sim'), true)
 })
+
+test('work for registered nodes begins with the first answer that the store accepts, and ends with the node', async () => {
+  let outcome: 'registered' | 'superseded' = 'superseded'
+  const fleet = createFleet({
+    store: { register: async () => outcome, claimRecords: async () => 0 },
+    clock: systemClock,
+    log: silentLogger,
+  })
+  const begun: string[] = []
+  const ended: string[] = []
+  const work = (name: string) => () => {
+    begun.push(name)
+    return { close: async () => void ended.push(name) }
+  }
+  fleet.forEach(work('all'))
+  fleet.forEachRegistered(work('before'))
+  const remove = fleet.add(connectLink(simulateNode().transport))
+  const [member] = fleet.members()
+  const { signal } = new AbortController()
+  await assert.rejects(async () => member?.register(signal), /a newer one is registered/)
+  assert.deepEqual(begun, ['all'])
+  outcome = 'registered'
+  await member?.register(signal)
+  await member?.register(signal)
+  fleet.forEachRegistered(work('after'))
+  assert.deepEqual(begun, ['all', 'before', 'after'])
+  await remove()
+  assert.deepEqual(ended.toSorted(), ['after', 'all', 'before'])
+  await member?.register(signal)
+  assert.equal(fleet.reaches('sim'), false)
+  assert.deepEqual(begun, ['all', 'before', 'after'])
+})

@@ -1,3 +1,4 @@
+import { captureContext } from '@atoll/kit/async-context'
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
@@ -8,10 +9,14 @@ import type { NodeStore } from '../../domain/node-record.ts'
 export interface Fleet {
   /** Lists all nodes that this process knows, also those out of reach. */
   members(): readonly Member[]
+  /** Number of members. */
+  size(): number
   /** Adds a node. Returns a function that removes it. */
   add(link: NodeLink): () => Promise<void>
   /** Runs `start` for each node, now and when one is added. Closes what it returned when the node is removed. */
   forEach(start: (member: Member) => Closable): Closable
+  /** Does the same for nodes that have answered and that the store has accepted: calls before would fail. */
+  forEachRegistered(start: (member: Member) => Closable): Closable
   /** Throws an `unavailable` fault when this process does not reach the node. */
   member(nodeId: string): Member
   /** Returns the sandbox operations of a node. Throws like `member`. */
@@ -51,6 +56,24 @@ export function createFleet(ports: FleetPorts): Fleet {
   const known = new Map<string, Member>()
   const members = new Set<Member>()
   const works = new Set<Work>()
+  // A request can be the first to reach a node. What runs from then on must not count as part of it in traces.
+  const outsideRequests = captureContext()
+  const admit = (id: string, one: Member): void => {
+    // A node that was removed while it answered stays removed.
+    if (!members.has(one)) return
+    known.set(id, one)
+    outsideRequests(() => works.forEach((work) => work.begin(one)))
+  }
+  const membership: Membership = { known, admit, areRecordsClaimed: false }
+  const run = (work: Work): Closable => {
+    works.add(work)
+    for (const one of members) work.begin(one)
+    const close = async () => {
+      works.delete(work)
+      await work.close()
+    }
+    return { close }
+  }
   const member = (nodeId: string): Member => {
     const found = known.get(nodeId)
     if (found) return found
@@ -63,8 +86,9 @@ export function createFleet(ports: FleetPorts): Fleet {
   }
   return {
     members: () => [...members],
+    size: () => members.size,
     add(link) {
-      const added = createMember(ports, link, known)
+      const added = createMember(ports, link, membership)
       members.add(added)
       for (const work of works) work.begin(added)
       return async () => {
@@ -73,17 +97,8 @@ export function createFleet(ports: FleetPorts): Fleet {
         await Promise.all([...works].map((work) => work.end(added)))
       }
     },
-    forEach(start) {
-      const work = createWork(start)
-      works.add(work)
-      for (const one of members) work.begin(one)
-      return {
-        async close() {
-          works.delete(work)
-          await work.close()
-        },
-      }
-    },
+    forEach: (start) => run(createWork(start)),
+    forEachRegistered: (start) => run(createWork(start, (one) => one.isRegistered())),
     member,
     of: (nodeId) => member(nodeId).sandboxes,
     reaches: (nodeId) => known.has(nodeId),
@@ -98,8 +113,11 @@ export function createFleet(ports: FleetPorts): Fleet {
 
 type Work = ReturnType<typeof createWork>
 
-/** Keeps what runs for each node. */
-function createWork(start: (member: Member) => Closable) {
+/** Keeps what runs for each node for which `isReady`. */
+function createWork(
+  start: (member: Member) => Closable,
+  isReady: (member: Member) => boolean = () => true,
+) {
   const running = new Map<Member, Closable>()
   const end = async (member: Member): Promise<void> => {
     const closable = running.get(member)
@@ -107,13 +125,23 @@ function createWork(start: (member: Member) => Closable) {
     await closable?.close()
   }
   return {
-    begin: (member: Member) => void running.set(member, start(member)),
+    begin(member: Member): void {
+      if (!running.has(member) && isReady(member)) running.set(member, start(member))
+    },
     end,
     close: async () => void (await Promise.all([...running.keys()].map(end))),
   }
 }
 
-function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Member>): Member {
+interface Membership {
+  readonly known: Map<string, Member>
+  /** Whether every record names its node. Only releases without nodes wrote others. */
+  areRecordsClaimed: boolean
+  admit(id: string, member: Member): void
+}
+
+function createMember(ports: FleetPorts, link: NodeLink, membership: Membership): Member {
+  const { known, admit } = membership
   const { store, clock, log } = ports
   const { sandboxes, builds, catalogue, logs, changes, connections } = link
   let facts: NodeFacts | undefined
@@ -125,7 +153,7 @@ function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Memb
     if (facts && facts.id !== found.id) known.delete(facts.id)
     facts = found
     link.address(found)
-    if (claimedAs !== found.id) {
+    if (!membership.areRecordsClaimed && claimedAs !== found.id) {
       const left = await store.claimRecords(found.id)
       if (left > 0)
         log.error(
@@ -133,8 +161,9 @@ function createMember(ports: FleetPorts, link: NodeLink, known: Map<string, Memb
           'There are sandboxes of an old Atoll version whose node is unknown. They stay unavailable: the version was upgraded with more than one node.',
         )
       claimedAs = found.id
+      membership.areRecordsClaimed = left === 0
     }
-    known.set(found.id, member)
+    admit(found.id, member)
   }
   const member: Member = {
     ...{ sandboxes, builds, catalogue, logs, changes, connections },

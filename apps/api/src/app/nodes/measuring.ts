@@ -19,10 +19,10 @@ export function startMeasuring(deps: {
   readonly log: Logger
 }): { close(): Promise<void> } {
   const { fleet, loads, placing, store, log } = deps
-  return fleet.forEach((member) => {
+  return fleet.forEachRegistered((member) => {
     const pass = async (signal: AbortSignal) => {
       const id = idOf(member)
-      if (fleet.members().length < 2) {
+      if (fleet.size() < 2) {
         // Reservations are for the choice between nodes, and only a measurement would end them.
         loads.forget(id)
         return intervalMs
@@ -31,7 +31,7 @@ export function startMeasuring(deps: {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
       note(await member.sandboxes.measure(limit))
       placing.noteStatus(id, (await store.find(id))?.status ?? 'ready')
-      return paceOf(intervalMs, fleet.members().length)
+      return paceOf(intervalMs, fleet.size())
     }
     return startLoop('measure nodes', pass, log)
   })

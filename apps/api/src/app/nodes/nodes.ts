@@ -1,5 +1,6 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { NodeFacts, NodeUsage } from '../../domain/node.ts'
 import { toWanted } from '../../domain/node-record.ts'
 import type { NodeStatus, NodeStore, WantedStatus } from '../../domain/node-record.ts'
@@ -23,6 +24,8 @@ export interface NodeView {
 }
 
 const timeoutMs = 5_000
+/** The answers of a thousand nodes at once would hold up requests, and come too late. */
+const asksAtOnce = 50
 
 const unknownFacts: Omit<NodeFacts, 'id'> = {
   epoch: 0,
@@ -93,10 +96,13 @@ export function createNodes(deps: {
     const facts = { ...unknownFacts, id }
     return [{ facts, wanted, usage: unknownUsage, status: 'connecting', statusSince: since }]
   }
+  const limited = limitConcurrency(asksAtOnce)
   const list = async (): Promise<NodeView[]> =>
-    (await Promise.all(fleet.members().map(view))).flat()
+    (await Promise.all(fleet.members().map((member) => limited(() => view(member))))).flat()
   const get = async (id: string): Promise<NodeView> => {
-    const found = (await list()).find(({ facts }) => facts.id === id)
+    // The ID of a local node is unknown until its first answer.
+    const possible = fleet.members().filter((member) => (member.id() ?? id) === id)
+    const found = (await Promise.all(possible.map(view))).flat().find(({ facts }) => facts.id === id)
     if (found) return found
     throw new Fault('not_found', 'node_not_found', `There is no node ${id}: GET /nodes lists them`)
   }

@@ -79,12 +79,12 @@ function keyOf({ nodeTemplateId, cpuCount, memoryMb, diskSizeMb }: NodeShape): s
 
 /** Starts to pre-assign IDs on each node. */
 export function startNamesOfNodes(
-  { forEach, member }: Fleet,
+  { forEachRegistered, member }: Fleet,
   tokenOf: (id: string) => string,
   log: Logger,
 ): { readonly of: (nodeId: string) => ReadyNames; close(): Promise<void> } {
   const all = new Map<Member, ReadyNames>()
-  const { close } = forEach((one) => {
+  const { close } = forEachRegistered((one) => {
     const names = startReadyNames({ node: one.sandboxes, tokenOf, log })
     all.set(one, names)
     return {

@@ -65,7 +65,6 @@ function controlService(parts: ControlParts): ServiceImpl<typeof ControlService>
       const parsed = address.length <= 256 ? parseListenAddress(address) : undefined
       if (!parsed || parsed.port === 0)
         throw new ConnectError('the address must be host:port', Code.InvalidArgument)
-      await fleet.check(caller)
       await fleet.noteHeartbeat({ id: caller.id, address })
       return { removedIds: [...parts.removedIds()] }
     },

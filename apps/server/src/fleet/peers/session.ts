@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ListenAddress } from '../../listen-address.ts'
 import { dialPeer } from './dial-peer.ts'
+import { waitForDialTurn } from './dial-turns.ts'
 import type { DialIdentity, ExpectedPeer } from './dial-peer.ts'
 
 /** A session manager of the Connect library that can be closed. */
@@ -55,6 +56,7 @@ export function createPeerSession(options: PeerSessionOptions): PeerSession {
 
   const open = async (): Promise<ClientHttp2Session> => {
     await backOff(failures, closing.signal)
+    await waitForDialTurn()
     const opened = await openSession(options, closing.signal)
     const forget = () => {
       if (session === opened) session = undefined
