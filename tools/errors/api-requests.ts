@@ -67,8 +67,8 @@ export const apiRequestErrors: EntryGroup = {
     ],
     node_not_found: ['There is no node with this ID.', 'Check the ID with `GET /nodes`.'],
     node_status: [
-      'The requested status is one that a node can have but an operator cannot set.',
-      'Send `ready`, `draining` or `standby`.',
+      'The requested status is one that a node can have but an operator cannot set, or `moveSandboxes` is sent with another status than `draining`.',
+      'Send `ready`, `draining` or `standby`; `moveSandboxes` only with `draining`.',
     ],
     join_token: [
       'The join token is wrong, used, expired or for another role.',

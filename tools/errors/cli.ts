@@ -51,6 +51,14 @@ export const cliErrors: EntryGroup = {
       'The template was not installed; the message has the reason, or the server was restarted.',
       'Run the command again; the server log has the cause.',
     ],
+    node_status: [
+      'The status of a node was changed while `atoll node drain --move` waited for its sandboxes.',
+      'Check the node with `atoll node show`, and drain it again if it is to be empty.',
+    ],
+    sandboxes_stay: [
+      'Sandboxes could not be moved off a node; the message names each of them and its reason. They keep running.',
+      'Remove the reason, such as no other node with room. The move is tried again every minute.',
+    ],
     no_admin_token: [
       'The command manages nodes, and `ATOLL_ADMIN_TOKEN` is not set.',
       'Set `ATOLL_ADMIN_TOKEN` to the value that the server has.',

@@ -51,6 +51,8 @@ export interface RigOptions {
   readonly nodes?: number
   /** Settings of all parts. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Starts what the nodes need on the host, which they reach at this address. Returns more settings of all parts. */
+  readonly prepare?: (hostAddress: string) => Promise<Readonly<Record<string, string>>>
   readonly progress?: (label: string, fraction: number) => void
   /** Receives the output of all parts. */
   readonly onOutput?: (text: string) => void
@@ -78,7 +80,9 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const postgres = await step('starting PostgreSQL', startPostgres)
   started.defer(() => postgres.close())
   const network = await openNetwork(folder.id)
-  const context = await createContext(folder.path, network.hostAddress, options)
+  const prepared = await options.prepare?.(network.hostAddress)
+  const settings = { ...options.settings, ...prepared }
+  const context = await createContext(folder.path, network.hostAddress, { ...options, settings })
   const begin = async <T extends Part>(part: T): Promise<T> => {
     started.defer(() => part.stop('SIGTERM'))
     await part.start()

@@ -14,6 +14,7 @@ import type { ApiParts } from './composition/core.ts'
 import { createLogParts } from './composition/logs.ts'
 import { startFleet } from './composition/fleet.ts'
 import type { FleetCalls, StartedFleet } from './composition/fleet.ts'
+import { startMoves } from './composition/moves.ts'
 import { startNetwork } from './composition/network.ts'
 import { createRoutes } from './composition/routes.ts'
 import { createSandboxAccess } from './composition/sandbox-access.ts'
@@ -65,6 +66,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   const { catalogue, findOrInstall } = own(startCatalogue(core))
   const sandboxes = own(startSandboxes({ core, network, access, findOrInstall }))
   remote?.useRecovery(sandboxes.recoverResumes)
+  own(startMoves(core, sandboxes))
   const snapshots = own(startSnapshots(core, sandboxes))
   const builds = own(startBuilds(core, { findOrInstall, catalogue }))
   const { logs, startDeletion } = createLogParts(core)

@@ -122,8 +122,41 @@ export const setNodeStatus = defineOperation({
   auth: 'admin',
   params: NodeParams,
   body: z
-    .object({ status: NodeStatus, clusterID: ClusterQuery.shape.clusterID })
+    .object({
+      status: NodeStatus,
+      clusterID: ClusterQuery.shape.clusterID,
+      moveSandboxes: z
+        .boolean()
+        .optional()
+        .describe(
+          'With `draining`: also move running sandboxes to other nodes, through the object store',
+        ),
+    })
     .meta({ id: 'NodeStatusChange' }),
   replies: { 204: { description: 'The status is set' } },
   errors: [400, 404, 409, 500],
+})
+
+export const NodeMoves = z
+  .object({
+    moveSandboxes: z.boolean().describe('Whether running sandboxes are moved to other nodes'),
+    running: z.int().min(0),
+    moving: z.int().min(0).describe('Paused here, and not yet resumed on another node'),
+    paused: z.int().min(0),
+    notUploaded: z.int().min(0).describe('Paused sandboxes whose content only this node has'),
+    problems: z
+      .array(z.object({ sandboxID: z.string(), problem: z.string() }))
+      .describe('Running sandboxes that could not be moved, and why; at most 1,000'),
+  })
+  .meta({ id: 'NodeMoves' })
+
+export const getNodeMoves = defineOperation({
+  id: 'node.moves',
+  summary: 'Show what is left on a node that is drained, and which sandboxes cannot be moved',
+  method: 'GET',
+  path: '/nodes/{nodeID}/moves',
+  auth: 'admin',
+  params: NodeParams,
+  replies: { 200: { description: 'Counts of sandboxes, and problems', body: NodeMoves } },
+  errors: [400, 404, 500],
 })

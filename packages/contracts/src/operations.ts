@@ -24,7 +24,7 @@ import {
   listSandboxMetrics,
 } from './metrics.ts'
 import { createJoinToken, listFleetMembers, removeFleetMember } from './fleet-members.ts'
-import { getNode, listNodes, setNodeStatus } from './nodes.ts'
+import { getNode, getNodeMoves, listNodes, setNodeStatus } from './nodes.ts'
 import type { Operation } from './operation.ts'
 import { createSandbox, createSandboxV2 } from './sandboxes/create.ts'
 import {
@@ -142,6 +142,7 @@ export const operations: readonly Operation[] = [
   listNodes,
   getNode,
   setNodeStatus,
+  getNodeMoves,
   rotateEncryptionKey,
   createJoinToken,
   listFleetMembers,

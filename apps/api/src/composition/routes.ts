@@ -2,6 +2,7 @@ import { operations } from '@atoll/contracts/operations'
 import type { FastifyInstance } from 'fastify'
 import type { Logs } from '../app/logs/logs.ts'
 import { createMetrics } from '../app/metrics/metrics.ts'
+import { createMovesOfNode } from '../app/moves/moves-of-node.ts'
 import { createAccount } from '../app/teams/account.ts'
 import { createAdmin } from '../app/teams/admin.ts'
 import { createAuthenticate } from '../app/teams/auth.ts'
@@ -73,7 +74,9 @@ export function createRoutes(parts: RouteParts): FastifyInstance {
   addAllTeamRoutes(server, parts, authenticate)
   const { nodes, clock, stores } = core
   addEncryptionRoutes(server, { authenticate, rotation: core.rotation })
-  addNodeRoutes(server, { authenticate, nodes, counts: parts.sandboxes.launching.counts })
+  const movesOf = createMovesOfNode({ store: stores.sandboxes, nodes })
+  const { counts } = parts.sandboxes.launching
+  addNodeRoutes(server, { authenticate, nodes, counts, movesOf })
   addFleetRoutes(server, authenticate, parts.fleet)
   const metrics = createMetrics({ teams: stores.teamMetrics, usage: stores.usage, clock })
   addMetricRoutes(server, { authenticate, metrics })

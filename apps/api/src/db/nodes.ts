@@ -10,15 +10,32 @@ export function sqlNodeStore(db: Db): NodeStore {
     async find(nodeId) {
       const query = db.selectFrom('nodes').selectAll().where('id', '=', nodeId)
       const row = await query.executeTakeFirst()
-      return row && { status: fromText(row.status), since: new Date(row.status_changed_at) }
+      return (
+        row && {
+          status: fromText(row.status),
+          since: new Date(row.status_changed_at),
+          movesSandboxes: row.moves_sandboxes === 1,
+        }
+      )
     },
-    async set(id, status, now) {
-      const current = { status, status_changed_at: now.getTime() }
+    async set(id, { status, movesSandboxes }, now) {
+      const current = {
+        ...{ status, status_changed_at: now.getTime() },
+        moves_sandboxes: Number(movesSandboxes),
+      }
       await db
         .insertInto('nodes')
         .values({ id, ...current })
         .onConflict((conflict) => conflict.column('id').doUpdateSet(current))
         .execute()
+    },
+    async listMoving() {
+      const query = db.selectFrom('nodes').select('id').where('moves_sandboxes', '=', 1)
+      return (await query.orderBy('id').execute()).map(({ id }) => id)
+    },
+    async listStatuses() {
+      const rows = await db.selectFrom('nodes').select(['id', 'status']).execute()
+      return rows.map(({ id, status }) => ({ id, status: fromText(status) }))
     },
     async register(node, now) {
       const known = await findEpoch(db, node.id)

@@ -59,6 +59,8 @@ export interface NodeRow {
   facts: Generated<string | null>
   usage: Generated<string | null>
   seen_at: Generated<number | null>
+  /** Whether running sandboxes are moved to other nodes. */
+  moves_sandboxes: Generated<number>
 }
 
 export interface TeamRow {
@@ -223,6 +225,12 @@ export interface SandboxRow {
   parent_id: string | null
   /** Kind of the copy. */
   parent_kind: string | null
+  /** Generation to which the next two columns apply. */
+  move_generation: number | null
+  /** End of the timeout of a sandbox that is being moved to another node. */
+  move_end_at: number | null
+  /** Why the sandbox could not be moved. */
+  move_problem: string | null
 }
 
 export interface SandboxEventRow {

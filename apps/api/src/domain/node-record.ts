@@ -7,10 +7,20 @@ export type NodeStatus = (typeof nodeStatuses)[number]
 /** Statuses that an operator can set. The control plane detects the others. */
 export type WantedStatus = 'ready' | 'draining' | 'standby'
 
+export interface StoredStatus {
+  readonly status: WantedStatus
+  readonly since: Date
+  /** Whether running sandboxes are to be moved to other nodes. */
+  readonly movesSandboxes: boolean
+}
+
 export interface NodeStore {
   /** Returns the status that an operator wants. Undefined if the node is not registered, which means ready. */
-  find(nodeId: string): Promise<{ readonly status: WantedStatus; readonly since: Date } | undefined>
-  set(nodeId: string, status: WantedStatus, now: Date): Promise<void>
+  find(nodeId: string): Promise<StoredStatus | undefined>
+  set(nodeId: string, wanted: Omit<StoredStatus, 'since'>, now: Date): Promise<void>
+  /** Lists nodes whose running sandboxes are to be moved to other nodes. */
+  listMoving(): Promise<string[]>
+  listStatuses(): Promise<{ readonly id: string; readonly status: WantedStatus }[]>
   /**
    * Makes this epoch the current one of the node. Returns `superseded` and changes nothing if the store knows a newer
    * epoch, or another agent in the same epoch: the agent runs on a copy or an old backup of the node's data.

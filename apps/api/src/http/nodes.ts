@@ -1,10 +1,11 @@
-import { clusterId, getNode, listNodes, setNodeStatus } from '@atoll/contracts/nodes'
+import { clusterId, getNode, getNodeMoves, listNodes, setNodeStatus } from '@atoll/contracts/nodes'
 import type { NodeDetail } from '@atoll/contracts/nodes'
 import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Authenticate } from '../app/teams/auth.ts'
 import type { CreationCounts } from '../app/sandboxes/launch-sandbox.ts'
+import type { MovesOfNode } from '../app/moves/moves-of-node.ts'
 import type { Nodes, NodeView } from '../app/nodes/nodes.ts'
 import { addAdminRoute } from './server/route.ts'
 
@@ -12,10 +13,11 @@ interface NodeRoutes {
   readonly authenticate: Authenticate
   readonly nodes: Nodes
   readonly counts: (nodeId: string) => CreationCounts
+  readonly movesOf: MovesOfNode
 }
 
 export function addNodeRoutes(server: FastifyInstance, routes: NodeRoutes): void {
-  const { authenticate, nodes, counts } = routes
+  const { authenticate, nodes, counts, movesOf } = routes
   addAdminRoute(server, listNodes, authenticate, async ({ query }) => {
     const found = isOurs(query.clusterID) ? await nodes.list() : []
     const body = found.map((node) => ({
@@ -30,8 +32,18 @@ export function addNodeRoutes(server: FastifyInstance, routes: NodeRoutes): void
   })
   addAdminRoute(server, setNodeStatus, authenticate, async ({ params, body }) => {
     checkCluster(body.clusterID)
-    await nodes.setStatus(params.nodeID, body.status)
+    const { status, moveSandboxes = false } = body
+    await nodes.setStatus(params.nodeID, status, { movesSandboxes: moveSandboxes })
     return { status: 204 }
+  })
+  addAdminRoute(server, getNodeMoves, authenticate, async ({ params }) => {
+    const { movesSandboxes, problems, ...counted } = await movesOf(params.nodeID)
+    const body = {
+      moveSandboxes: movesSandboxes,
+      ...counted,
+      problems: problems.map(({ sandboxId, problem }) => ({ sandboxID: sandboxId, problem })),
+    }
+    return { status: 200, body }
   })
 }
 

@@ -21,6 +21,24 @@ test('an operator lists, shows, drains and resumes nodes', async (t) => {
   assert.match(unknown.stderr, /There is no node nx[^]*atoll node list/)
 })
 
+test('drain --move waits until all sandboxes have moved, and says which stay', async (t) => {
+  const { cloud, env: plain } = await setupCloud(t)
+  const env = { ...plain, ATOLL_API_KEY: '', ATOLL_ADMIN_TOKEN: cloud.adminToken }
+  const run = (...args: string[]) => runProgram(['node', 'drain', '--move', ...args], env)
+  const moved = await run('n1')
+  assert.equal(moved.code, 0)
+  assert.deepEqual(moved.stdout.trimEnd().split('\n'), [
+    'n1 is draining',
+    'n1: 1 running, 1 moving, 2 paused',
+    'n1: 0 running, 0 moving, 2 paused',
+    'n1: 1 paused sandboxes are not in the object store yet',
+  ])
+  assert.ok(cloud.requests.includes('POST /nodes/n1 {"status":"draining","moveSandboxes":true}'))
+  const stays = await run('n2')
+  assert.equal(stays.code, 1)
+  assert.match(stays.stderr, /1 sandboxes stay on node n2[^]*ix: No other node takes it/)
+})
+
 test('without the token of operators, the commands say what to set', async (t) => {
   const { run } = await setupCloud(t)
   const { code, stderr } = await run(['node', 'list'])

@@ -6,13 +6,25 @@ export type SimulatedNodes = Map<string, string>
 
 export function answerNodes(nodes: SimulatedNodes, request: SimulatedRequest): Reply {
   const { method, rest, body } = request
-  const [id] = rest
+  const [id, part] = rest
   if (id === undefined)
     return { status: 200, body: [...nodes.keys()].map((one) => view(nodes, one)) }
   if (!nodes.has(id)) return failure(404, `There is no node ${id}`)
+  if (part === 'moves') return { status: 200, body: movesOf(nodes, id) }
   if (method === 'GET') return { status: 200, body: view(nodes, id) }
-  nodes.set(id, String(body['status']))
+  const moves = body['moveSandboxes'] === true ? ' and moving' : ''
+  nodes.set(id, `${String(body['status'])}${moves}`)
   return { status: 204 }
+}
+
+/** One sandbox moves; the sandbox of node `n2` cannot. */
+function movesOf(nodes: SimulatedNodes, id: string) {
+  const isDone = nodes.get(id) === 'draining, moved'
+  const moveSandboxes = nodes.get(id)?.startsWith('draining') ?? false
+  if (moveSandboxes) nodes.set(id, 'draining, moved')
+  const problems = id === 'n2' ? [{ sandboxID: 'ix', problem: 'No other node takes it' }] : []
+  const counts = isDone ? { running: problems.length, moving: 0 } : { running: 1, moving: 1 }
+  return { moveSandboxes, ...counts, paused: 2, notUploaded: 1, problems }
 }
 
 function view(nodes: SimulatedNodes, id: string) {

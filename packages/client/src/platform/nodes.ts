@@ -1,5 +1,5 @@
 import { JoinToken } from '@atoll/contracts/fleet-members'
-import { Node, NodeDetail } from '@atoll/contracts/nodes'
+import { Node, NodeDetail, NodeMoves } from '@atoll/contracts/nodes'
 import { z } from 'zod'
 import { readReply } from './read-reply.ts'
 import type { ListedNode, NodeInfo } from '../replies.ts'
@@ -10,7 +10,13 @@ import type { CallOptions, PlatformOptions } from './request.ts'
 export interface NodeCalls {
   listNodes(call?: CallOptions): Promise<readonly ListedNode[]>
   getNode(id: string, call?: CallOptions): Promise<NodeInfo>
-  setNodeStatus(id: string, status: 'ready' | 'draining', call?: CallOptions): Promise<void>
+  /** `moveSandboxes`: with `draining`, running sandboxes are moved to other nodes. */
+  setNodeStatus(
+    id: string,
+    status: 'ready' | 'draining',
+    call?: CallOptions & { readonly moveSandboxes?: boolean },
+  ): Promise<void>
+  getNodeMoves(id: string, call?: CallOptions): Promise<Readonly<z.infer<typeof NodeMoves>>>
   createJoinToken(
     role: 'edge' | 'node',
     call?: CallOptions,
@@ -29,9 +35,14 @@ export function nodeCalls(options: PlatformOptions): NodeCalls {
       const request = { method: 'GET', path: pathOf(id), isOperator: true, ...call } as const
       return readReply(NodeDetail, await sendRequest(options, request))
     },
-    async setNodeStatus(id, status, call) {
+    async setNodeStatus(id, status, { moveSandboxes, ...call } = {}) {
       const request = { method: 'POST', path: pathOf(id), isOperator: true } as const
-      await sendRequest(options, { ...request, body: { status }, ...call })
+      const body = { status, ...(moveSandboxes !== undefined && { moveSandboxes }) }
+      await sendRequest(options, { ...request, body, ...call })
+    },
+    async getNodeMoves(id, call) {
+      const request = { method: 'GET', path: `${pathOf(id)}/moves`, isOperator: true } as const
+      return readReply(NodeMoves, await sendRequest(options, { ...request, ...call }))
     },
     async createJoinToken(role, call) {
       const request = { method: 'POST', path: '/fleet/tokens', isOperator: true } as const

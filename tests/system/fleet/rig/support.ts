@@ -93,7 +93,9 @@ export async function waitForShell(sandbox: Sandbox, command: string): Promise<s
   let last: unknown
   const attempt = async (): Promise<string | undefined> => {
     try {
-      return (await shell(sandbox, command, { timeoutMs: 60_000 })).stdout
+      const { code, stdout, stderr } = await shell(sandbox, command, { timeoutMs: 60_000 })
+      if (code !== 0) throw new Error(`the command ended with ${code}: ${stderr}`)
+      return stdout
     } catch (error) {
       last = error
       return undefined

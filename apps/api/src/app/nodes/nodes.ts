@@ -11,7 +11,12 @@ import type { Placing } from './placing.ts'
 export interface Nodes {
   list(): Promise<NodeView[]>
   get(id: string): Promise<NodeView>
-  setStatus(id: string, status: NodeStatus): Promise<void>
+  setStatus(id: string, status: NodeStatus, options?: StatusOptions): Promise<void>
+}
+
+export interface StatusOptions {
+  /** Whether running sandboxes are moved to other nodes. Only with the status `draining`. */
+  readonly movesSandboxes?: boolean
 }
 
 export interface NodeView {
@@ -21,6 +26,7 @@ export interface NodeView {
   readonly status: NodeStatus
   readonly statusSince: Date
   readonly wanted: WantedStatus
+  readonly movesSandboxes: boolean
 }
 
 const timeoutMs = 5_000
@@ -50,6 +56,8 @@ const unknownUsage: NodeUsage = {
   disks: [],
 }
 
+const readyStatus = { status: 'ready', movesSandboxes: false } as const
+
 interface Health {
   readonly isWell: boolean
   readonly since: Date
@@ -62,14 +70,8 @@ export function createNodes(deps: {
   readonly clock: Clock
 }): Nodes {
   const { fleet, placing, store, clock } = deps
-  const healths = new Map<Member, Health>()
+  const noteHealth = createHealths(clock)
 
-  const noteHealth = (member: Member, isWell: boolean): Date => {
-    const before = healths.get(member)
-    const health = before?.isWell === isWell ? before : { isWell, since: clock.now() }
-    healths.set(member, health)
-    return health.since
-  }
   const view = async (member: Member): Promise<NodeView[]> => {
     const usage = await measure(member)
     const facts = member.facts()
@@ -77,24 +79,21 @@ export function createNodes(deps: {
     const since = noteHealth(member, isWell)
     if (!facts) return viewUnknown(member.id(), since)
     const stored = await store.find(facts.id)
-    const wanted = stored?.status ?? 'ready'
+    const { status: wanted, movesSandboxes } = stored ?? readyStatus
     if (!usage || !isWell) {
-      const broken = {
-        usage: usage ?? unknownUsage,
-        status: 'unhealthy',
-        statusSince: since,
-      } as const
-      return [{ facts, wanted, ...broken }]
+      const broken = { status: 'unhealthy', statusSince: since } as const
+      return [{ facts, wanted, movesSandboxes, usage: usage ?? unknownUsage, ...broken }]
     }
     const statusSince = stored && stored.since > since ? stored.since : since
-    return [{ facts, wanted, usage, status: wanted, statusSince }]
+    return [{ facts, wanted, movesSandboxes, usage, status: wanted, statusSince }]
   }
   /** Shows a node of which only the certificate is known: operators must see that it is missing. */
   const viewUnknown = async (id: string | undefined, since: Date): Promise<NodeView[]> => {
     if (id === undefined) return []
-    const wanted = (await store.find(id))?.status ?? 'ready'
+    const { status: wanted, movesSandboxes } = (await store.find(id)) ?? readyStatus
     const facts = { ...unknownFacts, id }
-    return [{ facts, wanted, usage: unknownUsage, status: 'connecting', statusSince: since }]
+    const unknown = { usage: unknownUsage, status: 'connecting', statusSince: since } as const
+    return [{ facts, wanted, movesSandboxes, ...unknown }]
   }
   const limited = limitConcurrency(asksAtOnce)
   const list = async (): Promise<NodeView[]> =>
@@ -102,7 +101,9 @@ export function createNodes(deps: {
   const get = async (id: string): Promise<NodeView> => {
     // The ID of a local node is unknown until its first answer.
     const possible = fleet.members().filter((member) => (member.id() ?? id) === id)
-    const found = (await Promise.all(possible.map(view))).flat().find(({ facts }) => facts.id === id)
+    const found = (await Promise.all(possible.map(view)))
+      .flat()
+      .find(({ facts }) => facts.id === id)
     if (found) return found
     throw new Fault('not_found', 'node_not_found', `There is no node ${id}: GET /nodes lists them`)
   }
@@ -110,13 +111,31 @@ export function createNodes(deps: {
   return {
     list,
     get,
-    async setStatus(id, status) {
+    async setStatus(id, status, { movesSandboxes = false } = {}) {
       const current = await get(id)
       const wanted = toWanted(status)
-      if (current.wanted !== wanted) await store.set(id, wanted, clock.now())
+      if (movesSandboxes && wanted !== 'draining') throw onlyWhenDraining(wanted)
+      const isSame = current.wanted === wanted && current.movesSandboxes === movesSandboxes
+      if (!isSame) await store.set(id, { status: wanted, movesSandboxes }, clock.now())
       placing.noteStatus(id, wanted)
     },
   }
+}
+
+/** Returns a function that notes the health of a node and returns since when it is so. */
+function createHealths(clock: Clock): (member: Member, isWell: boolean) => Date {
+  const healths = new Map<Member, Health>()
+  return (member, isWell) => {
+    const before = healths.get(member)
+    const health = before?.isWell === isWell ? before : { isWell, since: clock.now() }
+    healths.set(member, health)
+    return health.since
+  }
+}
+
+function onlyWhenDraining(status: WantedStatus): Fault {
+  const message = `moveSandboxes needs the status draining, and the request sets ${status}`
+  return new Fault('invalid', 'node_status', message)
 }
 
 async function measure(member: Member): Promise<NodeUsage | undefined> {

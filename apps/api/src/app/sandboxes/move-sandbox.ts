@@ -10,9 +10,14 @@ import type { Placing } from '../nodes/placing.ts'
 /**
  * Makes sure that a sandbox that is being resumed is on a node that can start it. When its own node is out of reach or
  * takes no sandboxes, another one fetches the content from the object store and becomes the owner. Returns the record. A
- * failure puts the record back to `paused`: nothing was started.
+ * failure puts the record back to `paused`: nothing was started. `onStay` receives the reason when a draining node resumes the
+ * sandbox itself.
  */
-export type MoveIfNeeded = (claimed: Sandbox, boot: boolean) => Promise<Sandbox>
+export type MoveIfNeeded = (
+  claimed: Sandbox,
+  boot: boolean,
+  onStay?: (reason: Fault) => void,
+) => Promise<Sandbox>
 
 /** Fetching gigabytes takes minutes. */
 const moveLimitMs = 300_000
@@ -41,18 +46,24 @@ export function createMoveIfNeeded(ports: {
     })
   }
 
-  return async (claimed, boot) => {
+  return async (claimed, boot, onStay) => {
     const condition = placing.conditionOf(claimed.nodeId)
     if (condition === 'well') return claimed
     const mayMove = isDurable(claimed)
     // A node that is only late with its heartbeats may still answer.
-    if (!mayMove && (condition === 'draining' || fleet.reaches(claimed.nodeId))) return claimed
+    if (!mayMove && (condition === 'draining' || fleet.reaches(claimed.nodeId))) {
+      onStay?.(notUploaded(claimed.id))
+      return claimed
+    }
     try {
       if (!mayMove) throw contentOutOfReach(claimed.id)
       return await move(claimed, boot)
     } catch (error) {
       // A draining node still works, so it resumes what others cannot take over.
-      if (condition === 'draining' && !isSuperseded(error)) return claimed
+      if (condition === 'draining' && !isSuperseded(error)) {
+        onStay?.(Fault.from(error))
+        return claimed
+      }
       await store.update(claimed.id, (current) =>
         isSameClaim(claimed, current) ? backToPaused(current, clock.now()) : current,
       )
@@ -98,6 +109,11 @@ function contentOutOfReach(id: string): Fault {
     'node_unavailable',
     `Sandbox ${id} stays paused: its node does not answer, and its newest content was not uploaded before; try again when the node is back`,
   )
+}
+
+function notUploaded(id: string): Fault {
+  const message = `The content of sandbox ${id} was not uploaded to the object store in time`
+  return new Fault('unavailable', 'objects_unavailable', message)
 }
 
 function isSuperseded(error: unknown): boolean {

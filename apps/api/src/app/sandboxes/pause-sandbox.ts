@@ -4,6 +4,7 @@ import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { TemplateBytes } from '../builds/template-bytes.ts'
 import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
+import { beginMove, cancelMove, isMoving } from '../../domain/sandboxes/sandbox-move.ts'
 import { beginPause, finishPause } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Fleet } from '../nodes/fleet.ts'
@@ -26,6 +27,11 @@ export interface Pausing {
     keepMemory: boolean,
     wanted: (current: RunningSandbox) => boolean,
   ): Promise<BegunPause | undefined>
+  /**
+   * Pauses with memory, to resume on another node. The disk quota does not count: the sandbox runs again soon. Returns false
+   * when the sandbox does not run on this node any more.
+   */
+  pauseToMove(id: string, nodeId: string): Promise<boolean>
   /** Whether the node can pause with memory. Throws an `unavailable` fault when the node does not answer. */
   keepsMemory(nodeId: string): Promise<boolean>
 }
@@ -73,6 +79,7 @@ export function createPausing(ports: PausePorts): Pausing {
         const bytes = bytesOf(estimate, keepMemory)
         let isOurs = false
         const current = await store.updateWithDiskUsage(id, (found, kept) => {
+          if (found.teamId === teamId && isPausedByMove(found)) return cancelMove(found)
           checkPausable(found, teamId)
           if (!isRunning(found)) return found
           if (!isPossible) throw memoryNotKept()
@@ -106,7 +113,31 @@ export function createPausing(ports: PausePorts): Pausing {
       const claimed = await claim.promise
       return claimed && { ...claimed, done }
     },
+    pauseToMove: (id, nodeId) => pauseToMove(ports, { id, nodeId }, pauseClaimed),
   }
+}
+
+function pauseToMove(
+  { store, transitions, estimateSize, processId }: PausePorts,
+  { id, nodeId }: { readonly id: string; readonly nodeId: string },
+  pauseClaimed: (claimed: Sandbox, keepMemory: boolean) => Promise<void>,
+): Promise<boolean> {
+  return transitions.during(id, async () => {
+    const bytes = bytesOf(await estimateSize({ id, nodeId }), true)
+    let isOurs = false
+    const current = await store.update<Sandbox>(id, (found) => {
+      if (!isRunning(found) || found.nodeId !== nodeId) return found
+      isOurs = true
+      return beginMove(found, processId, bytes)
+    })
+    if (isOurs && current) await pauseClaimed(current, true)
+    return isOurs
+  })
+}
+
+/** A client that pauses such a sandbox wants it to stay paused. */
+function isPausedByMove(sandbox: Sandbox): boolean {
+  return isMoving(sandbox) && sandbox.state !== 'resuming'
 }
 
 async function keepsMemory({ fleet }: PausePorts, nodeId: string): Promise<boolean> {

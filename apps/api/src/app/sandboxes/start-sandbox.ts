@@ -35,6 +35,11 @@ export interface StartRequest {
   checkPaused?(current: Sandbox): void
   /** Throws a fault when the caller does not want to wait for this transition. */
   checkTransition?(current: Sandbox): void
+  /**
+   * Set at the end of a move: the sandbox keeps its start time and gets this end time. The limit of the team does not count,
+   * since the sandbox was running before. `onStay` receives why it stays on its node.
+   */
+  readonly move?: { readonly endAt: Date; onStay(reason: Fault): void } | undefined
   /** Creates the fault for a sandbox that is being killed. */
   killed(id: string): Fault
 }
@@ -137,7 +142,7 @@ async function claimIfPaused(
   const claimed = await store.updateCounted<Sandbox>(request.teamId, id, (found, places) => {
     const passed = checkClaimable(found, request)
     if (passed.state !== 'paused') return passed
-    if (places >= limits.concurrentSandboxes) throw tooManySandboxes(limits)
+    if (!request.move && places >= limits.concurrentSandboxes) throw tooManySandboxes(limits)
     isOurs = true
     return beginResume(passed, processId)
   })
@@ -177,15 +182,17 @@ async function resume(
 ): Promise<RunningSandbox> {
   const { store, clock, ending, onEndChanged } = ports
   const { id } = claimed
-  const placed = await ports.moveIfNeeded(claimed, boots(claimed, request))
+  const { move } = request
+  const placed = await ports.moveIfNeeded(claimed, boots(claimed, request), move?.onStay)
   const envdVersion = await resumeOnNode(ports, placed, request)
   const isClaim = ({ state, generation, nodeId }: Sandbox) =>
     state === 'resuming' && generation === placed.generation && nodeId === placed.nodeId
   const running = await store.update(id, (current) =>
     isClaim(current)
-      ? withAutoPause(
+      ? withRequest(
           start(current, { now: clock.now(), seconds: request.seconds, envdVersion }),
-          request.autoPause,
+          request,
+          current,
         )
       : current,
   )
@@ -232,7 +239,13 @@ async function resumeOnNode(
   }
 }
 
-function withAutoPause(sandbox: RunningSandbox, autoPause: boolean | undefined): RunningSandbox {
+function withRequest(
+  started: RunningSandbox,
+  { autoPause, move }: StartRequest,
+  before: Sandbox,
+): RunningSandbox {
+  const startedAt = before.startedAt ?? started.startedAt
+  const sandbox = move ? { ...started, startedAt, endAt: move.endAt } : started
   if (autoPause === undefined) return sandbox
   return { ...sandbox, lifecycle: { ...sandbox.lifecycle, autoPause } }
 }

@@ -12,6 +12,7 @@ import { absent, isRunning, isShown } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox, StartedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { TeamStore } from '../../domain/teams/team.ts'
+import { createMoveWaits } from '../moves/wait-for-move.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { StartSandbox } from './start-sandbox.ts'
 
@@ -52,8 +53,11 @@ const envdPort = 49_983
 
 export function createWake(ports: WakePorts): Wake {
   const { store, teams, limitsOf, start, log } = ports
+  const moves = createMoveWaits(store)
   return async (request, signal) => {
     const { sandboxId: id } = request
+    // The sandbox runs on by itself after a move, for all callers.
+    await atMostUntil(signal, moves.wait(id))
     const sandbox = await store.find(id)
     if (!sandbox || !isShown(sandbox)) return { kind: 'not_found' }
     if (isRunning(sandbox)) return { kind: 'running' }

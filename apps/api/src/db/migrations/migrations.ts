@@ -9,6 +9,7 @@ import { addLineage } from './lineage.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Additions, Migration } from './migrate.ts'
+import { addMoves } from './moves.ts'
 import { addNetwork, addNetworkHolder } from './network-columns.ts'
 import { addNodeOwnership } from './node-ownership.ts'
 import type { Schema } from '../schema.ts'
@@ -37,7 +38,7 @@ export const migrations: readonly Migration[] = [
 
 export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
-  addDurability,
+  ...{ addDurability, addMoves },
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

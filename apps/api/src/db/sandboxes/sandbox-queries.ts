@@ -1,15 +1,17 @@
 import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { Kysely } from 'kysely'
 import { placeStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
-import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
-import type { Schema } from '../schema.ts'
-import { readNetwork, toState } from './sandbox-row.ts'
+import { isMoving } from '../../domain/sandboxes/sandbox-move.ts'
+import type { OwnedSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { SandboxRow, Schema } from '../schema.ts'
+import { readNetwork, toMove, toState } from './sandbox-row.ts'
 
 type Queries = Pick<
   SandboxStore,
   | 'countRunningByTeam'
   | 'listByState'
   | 'listOfNode'
+  | 'listMoving'
   | 'listNetworkChanges'
   | 'listWithSecrets'
   | 'listExpired'
@@ -36,17 +38,21 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
       const rows = await db
         .selectFrom('sandboxes')
         .select(['id', 'state', 'generation', 'kept_generation', 'durable_generation'])
+        .select(['move_generation', 'move_end_at', 'move_problem'])
         .where('node_id', '=', nodeId)
         .where('state', 'in', states)
         .execute()
-      return rows.map((row) => ({
-        id: row.id,
-        nodeId,
-        state: toState(row.state),
-        generation: row.generation,
-        keptGeneration: row.kept_generation ?? undefined,
-        durableGeneration: row.durable_generation ?? undefined,
-      }))
+      return rows.map((row) => toOwned(nodeId, row))
+    },
+    async listMoving() {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select('id')
+        .where('state', '=', 'paused')
+        .where('move_end_at', 'is not', null)
+        .whereRef('move_generation', '=', 'kept_generation')
+        .execute()
+      return rows.map(({ id }) => id)
     },
     async listNetworkChanges() {
       const rows = await db
@@ -68,6 +74,27 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
       return rows.map((row) => ({ id: row.id, network: readNetwork(row, keyRing) ?? {} }))
     },
     ...expiryQueries(db),
+  }
+}
+
+type OwnedRow = Pick<
+  SandboxRow,
+  | ('id' | 'state' | 'generation' | 'kept_generation' | 'durable_generation')
+  | ('move_generation' | 'move_end_at' | 'move_problem')
+>
+
+function toOwned(nodeId: string, row: OwnedRow): OwnedSandbox {
+  const move = toMove(row)
+  const known = {
+    state: toState(row.state),
+    generation: row.generation,
+    keptGeneration: row.kept_generation ?? undefined,
+  }
+  return {
+    ...{ id: row.id, nodeId, ...known },
+    durableGeneration: row.durable_generation ?? undefined,
+    isMoving: isMoving({ ...known, move }),
+    moveProblem: move?.kind === 'failed' ? move.problem : undefined,
   }
 }
 

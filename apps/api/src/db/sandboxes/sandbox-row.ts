@@ -1,5 +1,11 @@
 import type { KeyRing, SealingWrite } from '@atoll/kit/encryption/key-ring'
-import type { Kept, Sandbox, SandboxParent, SandboxState } from '../../domain/sandboxes/sandbox.ts'
+import type {
+  Kept,
+  Sandbox,
+  SandboxMove,
+  SandboxParent,
+  SandboxState,
+} from '../../domain/sandboxes/sandbox.ts'
 import { sandboxStates } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxNetwork } from '../../domain/network/network.ts'
 import { hasPrivateValues, openNetwork, sealNetwork } from '../encryption/network-values.ts'
@@ -42,7 +48,25 @@ export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
     durable_generation: sandbox.durableGeneration ?? null,
     parent_id: sandbox.parent?.id ?? null,
     parent_kind: sandbox.parent?.kind ?? null,
+    ...toMoveColumns(sandbox.move),
   }
+}
+
+function toMoveColumns(move: SandboxMove | undefined): MoveColumns {
+  return {
+    move_generation: move?.generation ?? null,
+    move_end_at: move?.kind === 'underway' ? move.endAt.getTime() : null,
+    move_problem: move?.kind === 'failed' ? move.problem : null,
+  }
+}
+
+type MoveColumns = Pick<SandboxRow, 'move_generation' | 'move_end_at' | 'move_problem'>
+
+export function toMove(row: MoveColumns): SandboxMove | undefined {
+  const { move_generation: generation, move_end_at: endAt, move_problem: problem } = row
+  if (generation === null) return undefined
+  if (endAt !== null) return { kind: 'underway', generation, endAt: new Date(endAt) }
+  return problem === null ? undefined : { kind: 'failed', generation, problem }
 }
 
 export function fromRow(
@@ -88,6 +112,7 @@ export function fromRow(
     generation: row.generation,
     keptGeneration: row.kept_generation ?? undefined,
     durableGeneration: row.durable_generation ?? undefined,
+    move: toMove(row),
   }
 }
 

@@ -5,7 +5,7 @@ import type { Kept, RunningSandbox, Sandbox } from './sandbox.ts'
 
 /** `keptBytes` is the estimated size on disk. */
 export function beginPause(sandbox: RunningSandbox, holder: string, keptBytes: number): Sandbox {
-  return { ...move(sandbox, 'pausing'), holder, keptBytes }
+  return { ...move(sandbox, 'pausing'), holder, keptBytes, move: undefined }
 }
 
 export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {

@@ -44,6 +44,8 @@ export interface SandboxStore {
   listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
   /** Lists the sandboxes of all teams that belong to a node, for its reconciler. */
   listOfNode(nodeId: string, states: readonly SandboxState[]): Promise<OwnedSandbox[]>
+  /** Lists paused sandboxes of all nodes whose move is not finished. */
+  listMoving(): Promise<string[]>
   /** Lists unfinished network changes of all teams. */
   listNetworkChanges(): Promise<NetworkChange[]>
   /** Lists sandboxes of a team in `placeStates` whose header rules refer to secrets. */
@@ -67,6 +69,9 @@ export interface OwnedSandbox extends SandboxSummary {
   readonly generation: number
   readonly keptGeneration: number | undefined
   readonly durableGeneration: number | undefined
+  readonly isMoving: boolean
+  /** Why the sandbox could not be moved off its node. */
+  readonly moveProblem: string | undefined
 }
 
 export interface NetworkChange {

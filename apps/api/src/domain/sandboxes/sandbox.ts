@@ -52,10 +52,20 @@ export interface Sandbox {
    * the same.
    */
   readonly durableGeneration: number | undefined
+  /** Move off a drained node. */
+  readonly move?: SandboxMove | undefined
   /** Reason for the end, phrased to follow "it". Set from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined
 }
+
+/**
+ * A move is a pause on one node and a resume on another. `underway`: the sandbox was running until `endAt` or longer, so it is
+ * resumed by itself. It counts only while `generation` is that of the pause: a later start has ended it.
+ */
+export type SandboxMove =
+  | { readonly kind: 'underway'; readonly generation: number; readonly endAt: Date }
+  | { readonly kind: 'failed'; readonly generation: number; readonly problem: string }
 
 /** Sandbox of the same team whose copy a sandbox began as. Its record may be deleted already. */
 export interface SandboxParent {
@@ -171,6 +181,7 @@ export function start(
     keptBytes: undefined,
     keptGeneration: undefined,
     durableGeneration: undefined,
+    move: undefined,
     envdVersion: begin.envdVersion,
     startedAt: begin.now,
     endAt: after(begin.now, begin.seconds),

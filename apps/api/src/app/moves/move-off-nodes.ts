@@ -1,0 +1,155 @@
+/**
+ * Moves running sandboxes off nodes that an operator drains: a pause on the old node, an upload, a resume on another one.
+ * The record says what was begun, so that any api finishes what one that died has left.
+ */
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
+import type { Logger } from '@atoll/kit/log'
+import type { NodeStore } from '../../domain/node-record.ts'
+import { failMove, isMoving } from '../../domain/sandboxes/sandbox-move.ts'
+import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
+import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { Fleet } from '../nodes/fleet.ts'
+import type { Placing } from '../nodes/placing.ts'
+import { changedMeanwhile } from '../sandboxes/move-sandbox.ts'
+import type { Pausing } from '../sandboxes/pause-sandbox.ts'
+import type { StartSandbox } from '../sandboxes/start-sandbox.ts'
+import { findObstacle } from './obstacles.ts'
+import type { WaitForUpload } from './wait-for-upload.ts'
+
+export interface MovePorts {
+  readonly store: Pick<SandboxStore, 'find' | 'update' | 'listOfNode' | 'listMoving'>
+  readonly nodes: Pick<NodeStore, 'listMoving' | 'listStatuses'>
+  readonly fleet: Fleet
+  readonly placing: Pick<Placing, 'conditionOf' | 'noteStatus'>
+  readonly pausing: Pick<Pausing, 'pauseToMove'>
+  readonly start: StartSandbox
+  readonly waitForUpload: WaitForUpload
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface Moves {
+  /** Begins and finishes what is to be done. Returns the milliseconds until the next pass. */
+  pass(signal: AbortSignal): Promise<number>
+  /** Resolves when no move is under way in this process. */
+  settle(): Promise<void>
+}
+
+const intervalMs = 2_000
+/** Each move reads and writes the memory of a sandbox, on nodes that also serve others. */
+const movesAtOnce = 4
+const retryMs = { afterProblem: 60_000, afterError: 5_000 }
+/** A sandbox whose timeout ended during the move gets this time, and then ends as it would have. */
+const leastSeconds = 30
+
+export function createMoves(ports: MovePorts): Moves {
+  const { store, nodes, fleet, placing, log } = ports
+  const underway = new Map<string, Promise<void>>()
+  const retryAt = new Map<string, number>()
+  const limited = limitConcurrency(movesAtOnce)
+
+  const run = (id: string, move: () => Promise<'moved' | 'stays'>): void => {
+    if (underway.has(id) || retryAt.has(id)) return
+    const work = async () => {
+      const outcome = await move()
+      if (outcome === 'stays') retryAt.set(id, performance.now() + retryMs.afterProblem)
+    }
+    const done = limited(work)
+      .catch((error: unknown) => {
+        retryAt.set(id, performance.now() + retryMs.afterError)
+        log.warn({ err: error, sandboxId: id }, 'a move of a sandbox failed; it is tried again')
+      })
+      .finally(() => underway.delete(id))
+    underway.set(id, done)
+  }
+  return {
+    async pass(signal) {
+      for (const [id, at] of retryAt) if (performance.now() >= at) retryAt.delete(id)
+      for (const id of await store.listMoving()) run(id, () => finishMove(ports, id, signal))
+      const draining = await nodes.listMoving()
+      // Another api may have set a status, and this one may not know yet.
+      for (const { id, status } of draining.length > 0 ? await nodes.listStatuses() : [])
+        placing.noteStatus(id, status)
+      for (const nodeId of draining) {
+        if (!fleet.reaches(nodeId)) continue
+        for (const { id } of await store.listOfNode(nodeId, ['running']))
+          run(id, () => moveOff(ports, { id, nodeId }, signal))
+      }
+      return intervalMs
+    },
+    async settle() {
+      await Promise.all(underway.values())
+    },
+  }
+}
+
+interface Place {
+  readonly id: string
+  readonly nodeId: string
+}
+
+async function moveOff(
+  ports: MovePorts,
+  place: Place,
+  signal: AbortSignal,
+): Promise<'moved' | 'stays'> {
+  if (signal.aborted) return 'stays'
+  const obstacle = findObstacle(ports, place.nodeId)
+  if (obstacle !== undefined) return noteProblem(ports, place, obstacle)
+  try {
+    if (!(await ports.pausing.pauseToMove(place.id, place.nodeId))) return 'moved'
+  } catch (error) {
+    return noteProblem(ports, place, Fault.from(error).message)
+  }
+  return finishMove(ports, place.id, signal)
+}
+
+/** Resumes a sandbox that was paused for a move. A sandbox that a client has resumed, paused or killed since is left alone. */
+async function finishMove(
+  ports: MovePorts,
+  id: string,
+  signal: AbortSignal,
+): Promise<'moved' | 'stays'> {
+  const sandbox = await ports.waitForUpload(id, signal)
+  // The next api to look finishes it.
+  if (signal.aborted || sandbox?.state !== 'paused') return 'moved'
+  const { nodeId, teamId, move } = sandbox
+  if (!isMoving(sandbox) || move?.kind !== 'underway') return 'moved'
+  let problem: string | undefined
+  const nowMs = ports.clock.now().getTime()
+  const endMs = Math.max(move.endAt.getTime(), nowMs + leastSeconds * 1000)
+  const { sandbox: running } = await ports.start(id, {
+    teamId,
+    seconds: (endMs - nowMs) / 1000,
+    boot: false,
+    move: { endAt: new Date(endMs), onStay: (reason) => void (problem = reason.message) },
+    onRunning: (current) => current,
+    checkPaused: checkMoving,
+    killed: absent,
+  })
+  if (running.nodeId === nodeId && problem !== undefined)
+    return noteProblem(ports, { id, nodeId }, problem)
+  const event = { event: 'sandbox.move', sandboxId: id, from: nodeId, to: running.nodeId }
+  ports.log.info(event)
+  return 'moved'
+}
+
+/** A client may have resumed and paused the sandbox since: then it stays paused. */
+function checkMoving(current: Sandbox): void {
+  if (!isMoving(current)) throw changedMeanwhile(current.id)
+}
+
+async function noteProblem(
+  { store, log }: MovePorts,
+  { id, nodeId }: Place,
+  problem: string,
+): Promise<'stays'> {
+  await store.update<Sandbox>(id, (current) =>
+    isRunning(current) && current.nodeId === nodeId ? failMove(current, problem) : current,
+  )
+  log.warn({ event: 'sandbox.stay', sandboxId: id, nodeId, problem })
+  return 'stays'
+}

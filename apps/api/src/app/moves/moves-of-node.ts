@@ -1,0 +1,49 @@
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
+import type { Nodes } from '../nodes/nodes.ts'
+
+/** Sandboxes that are left on a node which an operator drains. */
+export interface NodeMoves {
+  readonly movesSandboxes: boolean
+  /** Sandboxes that run, or are about to. */
+  readonly running: number
+  /** Sandboxes between the pause on this node and the resume on another. */
+  readonly moving: number
+  readonly paused: number
+  /** Paused sandboxes whose content only this node has. */
+  readonly notUploaded: number
+  /** Why running sandboxes could not be moved. */
+  readonly problems: readonly { readonly sandboxId: string; readonly problem: string }[]
+}
+
+export type MovesOfNode = (nodeId: string) => Promise<NodeMoves>
+
+const states = ['creating', 'running', 'paused', ...transitionStates] as const
+const shownProblems = 1_000
+
+export function createMovesOfNode(ports: {
+  readonly store: Pick<SandboxStore, 'listOfNode'>
+  readonly nodes: Pick<Nodes, 'get'>
+}): MovesOfNode {
+  return async (nodeId) => {
+    const { movesSandboxes } = await ports.nodes.get(nodeId)
+    const all = await ports.store.listOfNode(nodeId, states)
+    const paused = all.filter(({ state, isMoving }) => state === 'paused' && !isMoving)
+    const moving = all.filter(({ isMoving }) => isMoving)
+    const isUploaded = (one: (typeof all)[number]) =>
+      one.keptGeneration !== undefined && one.keptGeneration === one.durableGeneration
+    const problems = all.flatMap(({ id, state, moveProblem }) =>
+      state === 'running' && moveProblem !== undefined
+        ? [{ sandboxId: id, problem: moveProblem }]
+        : [],
+    )
+    return {
+      movesSandboxes,
+      running: all.length - paused.length - moving.length,
+      moving: moving.length,
+      paused: paused.length,
+      notUploaded: paused.filter((one) => !isUploaded(one)).length,
+      problems: problems.slice(0, shownProblems),
+    }
+  }
+}

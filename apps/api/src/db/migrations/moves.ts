@@ -1,0 +1,16 @@
+import type { Kysely } from 'kysely'
+import type { Schema } from '../schema.ts'
+
+/**
+ * Adds moves of running sandboxes off drained nodes. An older release leaves the columns as they are. A move that it finds
+ * half done stays paused; its generation does not match a later pause.
+ */
+export async function addMoves({ schema }: Kysely<Schema>): Promise<void> {
+  await schema
+    .alterTable('nodes')
+    .addColumn('moves_sandboxes', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+  await schema.alterTable('sandboxes').addColumn('move_generation', 'integer').execute()
+  await schema.alterTable('sandboxes').addColumn('move_end_at', 'bigint').execute()
+  await schema.alterTable('sandboxes').addColumn('move_problem', 'text').execute()
+}
