@@ -50,16 +50,18 @@ test('heartbeats of a moment are noted together; nodes that are not members are 
     const note = createHeartbeats({ store: counted, clock })
     const beat = (port: number) =>
       Promise.allSettled(
-        ['b', 'removed', 'a', 'unknown'].map((id) => note({ id, address: `10.0.0.1:${port}` })),
+        ['b', 'removed', 'a', 'unknown'].map((id) =>
+          note({ id, address: `10.0.0.1:${port}`, isStarting: port === 1 }),
+        ),
       )
     for (const port of [1, 2]) {
       const outcomes = (await beat(port)).map(({ status }) => status)
       assert.deepEqual(outcomes, ['fulfilled', 'rejected', 'fulfilled', 'rejected'])
       const seenAt = clock.now().getTime()
-      const address = `10.0.0.1:${port}`
+      const known = { address: `10.0.0.1:${port}`, seenAt, isStarting: port === 1 }
       assert.deepEqual(await store.listNodes(), [
-        { id: 'a', address, seenAt },
-        { id: 'b', address, seenAt },
+        { id: 'a', ...known },
+        { id: 'b', ...known },
       ])
       clock.advance(4)
     }

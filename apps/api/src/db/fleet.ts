@@ -92,13 +92,15 @@ function nodeQueries(db: Kysely<Schema>): Pick<FleetStore, NodeQuery> {
       const rows = await db
         .selectFrom('nodes')
         .innerJoin('fleet_members', 'fleet_members.id', 'nodes.id')
-        .select(['nodes.id', 'nodes.address', 'nodes.seen_at'])
+        .select(['nodes.id', 'nodes.address', 'nodes.seen_at', 'nodes.is_starting'])
         .where('fleet_members.removed_at', 'is', null)
         .where('nodes.address', 'is not', null)
         .orderBy('nodes.id')
         .execute()
-      return rows.flatMap(({ id, address, seen_at }) =>
-        address === null ? [] : [{ id, address, seenAt: seen_at ?? undefined }],
+      return rows.flatMap(({ id, address, seen_at, is_starting }) =>
+        address === null
+          ? []
+          : [{ id, address, seenAt: seen_at ?? undefined, isStarting: is_starting === 1 }],
       )
     },
   }
@@ -124,8 +126,8 @@ async function noteBatch(
   now: Date,
 ): Promise<void> {
   const nowMs = now.getTime()
-  const rows = nodes.map(({ id, address }) => ({
-    ...{ id, address, seen_at: nowMs },
+  const rows = nodes.map(({ id, address, isStarting }) => ({
+    ...{ id, address, seen_at: nowMs, is_starting: Number(isStarting) },
     ...{ status: 'ready', status_changed_at: nowMs },
   }))
   await db
@@ -135,6 +137,7 @@ async function noteBatch(
       conflict.column('id').doUpdateSet((given) => ({
         address: given.ref('excluded.address'),
         seen_at: given.ref('excluded.seen_at'),
+        is_starting: given.ref('excluded.is_starting'),
       })),
     )
     .execute()

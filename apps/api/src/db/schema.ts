@@ -61,6 +61,8 @@ export interface NodeRow {
   seen_at: Generated<number | null>
   /** Whether running sandboxes are moved to other nodes. */
   moves_sandboxes: Generated<number>
+  /** Whether the last heartbeat came from an agent that does not answer calls yet. */
+  is_starting: Generated<number>
 }
 
 export interface TeamRow {

@@ -20,6 +20,8 @@ export interface NodeHeartbeat {
   readonly id: string
   /** host:port. */
   readonly address: string
+  /** Whether the agent does not answer calls yet. */
+  readonly isStarting: boolean
 }
 
 export interface NodeAddress {
@@ -28,6 +30,8 @@ export interface NodeAddress {
   readonly address: string
   /** Changes with each heartbeat. Undefined: there was none yet. */
   readonly seenAt: number | undefined
+  /** Whether the agent does not answer calls yet. */
+  readonly isStarting?: boolean
 }
 
 export type JoinOutcome = 'joined' | 'invalid_token' | 'other_role' | 'known_id'

@@ -9,6 +9,7 @@ import type { TestContext } from 'node:test'
 import { ControlService } from '@atoll/contracts/gen/atoll/control/v1/control_pb'
 import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { silentLogger } from '@atoll/kit/log'
+import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '@atoll/simulated-node/node'
 import { Code, ConnectError, createClient } from '@connectrpc/connect'
@@ -167,6 +168,28 @@ test('sandboxes spread over nodes, and an edge reaches them through their node',
     })
     assert.deepEqual([reply.status, await reply.text()], [200, `node ${index}`])
   }
+})
+
+test('a node whose agent takes long to start sends heartbeats, and is ready after the start', async (t) => {
+  const fleet = await startFleet(t)
+  const { folder, id } = await fleet.joinAs('node')
+  const { transport } = simulateNode(undefined, id)
+  const { promise: isLet, resolve: letStart } = Promise.withResolvers<void>()
+  const config = configOf(folder, { ATOLL_FLEET_LISTEN: `127.0.0.1:${await freePort()}` })
+  const starting = startNodePart(config, {
+    log: silentLogger,
+    startNode: async () => {
+      await isLet
+      return { transport, async close() {} }
+    },
+  })
+  await waitFor('the first heartbeat', async () => {
+    const { body } = await fleet.call('GET', '/nodes')
+    return ListedNodes.parse(body).some((node) => node.id === id && node.status === 'connecting')
+  })
+  letStart()
+  closing(t, await starting)
+  await waitForNodes(fleet, 1)
 })
 
 test('a request waits for a node agent that restarts', async (t) => {

@@ -10,8 +10,8 @@ export type NoteHeartbeat = (node: NodeHeartbeat) => Promise<void>
 const collectMs = 100
 
 interface Batch {
-  /** Addresses by the ID of the node. */
-  readonly addresses: Map<string, string>
+  /** The last heartbeat of each node, by its ID. */
+  readonly nodes: Map<string, NodeHeartbeat>
   readonly noted: Promise<ReadonlySet<string>>
 }
 
@@ -23,20 +23,20 @@ export function createHeartbeats(ports: {
   const { store, clock } = ports
   let collecting: Batch | undefined
 
-  const write = async (addresses: Batch['addresses']): Promise<ReadonlySet<string>> => {
+  const write = async (nodes: Batch['nodes']): Promise<ReadonlySet<string>> => {
     await sleep(collectMs)
     collecting = undefined
-    const nodes = [...addresses].map(([id, address]) => ({ id, address }))
-    return store.noteHeartbeats(nodes, clock.now())
+    return store.noteHeartbeats([...nodes.values()], clock.now())
   }
   const beginBatch = (): Batch => {
-    const addresses = new Map<string, string>()
-    return { addresses, noted: write(addresses) }
+    const nodes = new Map<string, NodeHeartbeat>()
+    return { nodes, noted: write(nodes) }
   }
-  return async ({ id, address }) => {
+  return async (heartbeat) => {
+    const { id } = heartbeat
     collecting ??= beginBatch()
-    const { addresses, noted } = collecting
-    addresses.set(id, address)
+    const { nodes, noted } = collecting
+    nodes.set(id, heartbeat)
     if (!(await noted).has(id)) throw notAMember({ role: 'node', id })
   }
 }

@@ -21,6 +21,14 @@ export async function addFleet({ schema }: Kysely<Schema>): Promise<void> {
     .execute()
 }
 
+/** Adds whether the agent of a node is starting. */
+export async function addStarting({ schema }: Kysely<Schema>): Promise<void> {
+  await schema
+    .alterTable('nodes')
+    .addColumn('is_starting', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+}
+
 /** Adds the last call of each edge. */
 export async function addEdgeCalls({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('fleet_members').addColumn('seen_at', 'bigint').execute()

@@ -72,3 +72,15 @@ test('after an outage of the store, counting begins anew', () => {
   observe(silence, 200_000, 210_000)(['a', 'b', 'c'], ['b', 'c'])
   assert.deepEqual([silence.lost(), silence.isSuspect('a')], [[], false])
 })
+
+test('a node whose agent takes long to start is suspect and never lost', () => {
+  const silence = createSilence()
+  for (let nowMs = 0; nowMs <= 120_000; nowMs += 2_000) {
+    const others = ['b', 'c'].map((id) => ({ id, seenAt: nowMs, isStarting: false }))
+    silence.note([{ id: 'a', seenAt: nowMs, isStarting: true }, ...others], nowMs)
+  }
+  assert.deepEqual([silence.isSuspect('a'), silence.isSuspect('b')], [true, false])
+  assert.deepEqual([silence.lost(), silence.isWidespread()], [[], false])
+  silence.note([{ id: 'a', seenAt: 122_000, isStarting: false }], 122_000)
+  assert.equal(silence.isSuspect('a'), false)
+})

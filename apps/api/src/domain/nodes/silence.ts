@@ -11,14 +11,16 @@ export interface Silence {
    * when that ends, since nodes come back one after the other.
    */
   lost(): readonly string[]
+  /** Whether the node must get no new sandboxes: it is silent, or its agent is starting. */
   isSuspect(nodeId: string): boolean
-  /** Whether most nodes are suspect. */
+  /** Whether most nodes are silent. */
   isWidespread(): boolean
 }
 
 interface NodeHeartbeat {
   readonly id: string
   readonly seenAt: number | undefined
+  readonly isStarting?: boolean
 }
 
 const suspectMs = 15_000
@@ -30,6 +32,7 @@ export function createSilence(): Silence {
     string,
     { readonly seenAt: number | undefined; readonly sinceMs: number }
   >()
+  let starting: ReadonlySet<string> = new Set()
   let lastMs = Number.NEGATIVE_INFINITY
   const silentMs = (nodeId: string): number => {
     const found = observed.get(nodeId)
@@ -48,13 +51,14 @@ export function createSilence(): Silence {
           return [id, known && known.seenAt === seenAt ? known : { seenAt, sinceMs: nowMs }]
         }),
       )
+      starting = new Set(nodes.flatMap(({ id, isStarting }) => (isStarting ? [id] : [])))
       lastMs = nowMs
       if (!wasWidespread || isWidespread()) return
       for (const [id, { seenAt }] of observed) observed.set(id, { seenAt, sinceMs: nowMs })
     },
     silentMs,
     lost: () => (isWidespread() ? [] : silent(lostMs)),
-    isSuspect: (nodeId) => silentMs(nodeId) >= suspectMs,
+    isSuspect: (nodeId) => silentMs(nodeId) >= suspectMs || starting.has(nodeId),
     isWidespread,
   }
 }

@@ -60,12 +60,12 @@ function controlService(parts: ControlParts): ServiceImpl<typeof ControlService>
       await fleet.check(caller)
       return { certificate: issue(caller, parseKey(publicKey)) }
     },
-    async heartbeat({ address }, { values }) {
+    async heartbeat({ address, isStarting }, { values }) {
       const caller = requireCaller(values)
       const parsed = address.length <= 256 ? parseListenAddress(address) : undefined
       if (!parsed || parsed.port === 0)
         throw new ConnectError('the address must be host:port', Code.InvalidArgument)
-      await fleet.noteHeartbeat({ id: caller.id, address })
+      await fleet.noteHeartbeat({ id: caller.id, address, isStarting })
       return { removedIds: [...parts.removedIds()] }
     },
     async listNodes(_, { values }) {

@@ -49,6 +49,8 @@ export async function startNodePart(
   checkAddress(listen, given)
   const member = await openMember(config, 'node', log)
   started.defer(() => member.close())
+  const early = startEarlyHeartbeats(member, given ?? listen, log)
+  started.defer(() => early.close())
   const telemetry = await startTelemetry(config, log.child({ part: 'telemetry' }))
   started.defer(() => telemetry.close())
   const node = await startNode(config.node, {
@@ -62,12 +64,11 @@ export async function startNodePart(
   const { listener, removals } = await serve(node.transport, { member, listen, log })
   started.defer(() => listener.close())
   const address = given ?? listener.address
-  const heartbeat = startPolling('send a heartbeat', heartbeatMs, log, async () => {
-    const { removedIds } = await member.control.call((api) =>
-      api.heartbeat({ address: formatListenAddress(address) }, { timeoutMs: callLimitMs }),
-    )
-    removals.replace(removedIds)
-  })
+  // A late one after the next heartbeat would keep the node out of placement.
+  await early.close()
+  const heartbeat = startPolling('send a heartbeat', heartbeatMs, log, async () =>
+    removals.replace(await sendHeartbeat(member, address, false)),
+  )
   started.defer(() => heartbeat.close())
   const { id } = member.identity.current()
   log.info({ event: 'node.serve', id, address: formatListenAddress(address) })
@@ -79,6 +80,33 @@ export async function startNodePart(
       await owned.disposeAsync()
     },
   }
+}
+
+/**
+ * Sends heartbeats until the agent answers calls. A start may take minutes, such as on a busy machine or after an upgrade, and
+ * the sandboxes of a node that is silent for a minute end.
+ */
+function startEarlyHeartbeats(
+  member: FleetMember,
+  address: ListenAddress,
+  log: Logger,
+): { close(): Promise<void> } {
+  // Known only once the agent listens.
+  if (address.port === 0) return { async close() {} }
+  return startPolling('send a heartbeat', heartbeatMs, log, async () => {
+    await sendHeartbeat(member, address, true)
+  })
+}
+
+/** Returns the IDs of members that were removed. */
+async function sendHeartbeat(
+  { control }: FleetMember,
+  address: ListenAddress,
+  isStarting: boolean,
+): Promise<readonly string[]> {
+  const message = { address: formatListenAddress(address), isStarting }
+  const call = control.call((api) => api.heartbeat(message, { timeoutMs: callLimitMs }))
+  return (await call).removedIds
 }
 
 /** The keys of this node's records. Each node has its own: records do not move between nodes. */

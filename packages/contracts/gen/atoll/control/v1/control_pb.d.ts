@@ -129,6 +129,13 @@ export declare type HeartbeatRequest = Message<"atoll.control.v1.HeartbeatReques
    * @generated from field: string version = 3;
    */
   version: string;
+
+  /**
+   * The agent does not answer calls yet. Its sandboxes run.
+   *
+   * @generated from field: bool is_starting = 4;
+   */
+  isStarting: boolean;
 };
 
 /**
