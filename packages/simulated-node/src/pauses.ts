@@ -1,5 +1,6 @@
 import { SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
-import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import type { FetchSandboxRequest, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { randomLabel } from '@atoll/kit/id'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { checkGeneration, notFound } from './sandbox.ts'
@@ -64,7 +65,7 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       await failures.apply('resume')
       const found = paused.get(sandboxId)
       if (!found) throw notFound()
-      const { keepsMemory: hasMemory, keptGeneration: _kept, ...sandbox } = found
+      const { keepsMemory: hasMemory, keptGeneration: _kept, keptId: _id, ...sandbox } = found
       paused.delete(sandboxId)
       const boots = sandbox.boots + (boot || !hasMemory ? 1 : 0)
       const address = state.newAddress()
@@ -86,20 +87,20 @@ function isOlder(
 }
 
 function keep({ paused, objects }: NodeState, sandboxId: string, sandbox: PausedSandbox): void {
-  const content = { ...sandbox, keptGeneration: sandbox.generation }
+  const content = { ...sandbox, keptGeneration: sandbox.generation, keptId: randomLabel(12) }
   paused.set(sandboxId, content)
   objects?.set(keyOf(sandboxId, sandbox.generation), content)
 }
 
 async function fetchPaused(
   state: NodeState,
-  request: { readonly sandboxId: string; keptGeneration: number; generation: number },
+  request: Pick<FetchSandboxRequest, 'sandboxId' | 'keptGeneration' | 'keptId' | 'generation'>,
 ) {
-  const { sandboxId, keptGeneration, generation } = request
+  const { sandboxId, keptGeneration, keptId, generation } = request
   await state.failures.apply('fetch')
   checkGeneration(state, { sandboxId, generation })
   const content = state.objects?.get(keyOf(sandboxId, keptGeneration))
-  if (!content) throw notFound()
+  if (!content || content.keptId !== keptId) throw notFound()
   state.paused.set(sandboxId, { ...content, generation })
   await state.failures.apply('fetch', 'after')
   return {}
@@ -127,6 +128,16 @@ export function listPaused({ paused, objects }: Pick<NodeState, 'paused' | 'obje
     keepsMemory: sandbox.keepsMemory,
     generation: sandbox.isQuarantined ? 0 : sandbox.generation,
     keptGeneration: sandbox.keptGeneration ?? 0,
-    isDurable: objects?.has(keyOf(sandboxId, sandbox.keptGeneration ?? 0)) ?? false,
+    keptId: sandbox.keptId ?? '',
+    isDurable: isStored(objects, sandboxId, sandbox),
   }))
+}
+
+function isStored(
+  objects: NodeState['objects'],
+  sandboxId: string,
+  { keptGeneration = 0, keptId }: PausedSandbox,
+): boolean {
+  const content = objects?.get(keyOf(sandboxId, keptGeneration))
+  return content !== undefined && content.keptId === keptId
 }

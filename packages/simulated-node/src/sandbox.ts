@@ -53,6 +53,8 @@ export interface PausedSandbox extends SimulatedSandbox {
   readonly keepsMemory: boolean
   /** Generation that was paused. */
   readonly keptGeneration?: number
+  /** Random ID of the pause. */
+  readonly keptId?: string
   /** The node cannot read the record of the sandbox. */
   readonly isQuarantined?: boolean
 }

@@ -107,12 +107,17 @@ async function shell({ client }: TestNode, sandboxId: string, text: string): Pro
   return lines.join('\n')
 }
 
-async function waitUntilDurable({ client }: TestNode, sandboxId: string): Promise<void> {
-  await waitFor(
+/** Returns the name of the content, for a fetch. */
+async function waitUntilDurable({ client }: TestNode, sandboxId: string) {
+  const { keptGeneration, keptId } = await waitFor(
     `the upload of ${sandboxId}`,
-    async () => (await client.getSandbox({ sandboxId })).sandbox?.isDurable,
+    async () => {
+      const { sandbox } = await client.getSandbox({ sandboxId })
+      return sandbox?.isDurable && sandbox
+    },
     limit,
   )
+  return { sandboxId, keptGeneration, keptId }
 }
 
 /** Leaves a program and a file in memory, and a file on the disk. */
@@ -135,24 +140,28 @@ test('a paused sandbox continues on another node with its memory, and back again
   await first.client.createSandbox({ ...size, sandboxId, generation: 1 })
   await leaveTraces(first, sandboxId)
   await first.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 1 })
-  await waitUntilDurable(first, sandboxId)
+  const paused = await waitUntilDurable(first, sandboxId)
+  assert.deepEqual([paused.keptGeneration, paused.keptId.length], [1, 12])
+  const other = { ...paused, keptId: 'other', generation: 2 }
+  await assert.rejects(second.client.fetchSandbox(other), /object store has no/)
 
-  await second.client.fetchSandbox({ sandboxId, keptGeneration: 1, generation: 2 })
+  await second.client.fetchSandbox({ ...paused, generation: 2 })
   await second.client.resumeSandbox({ sandboxId, generation: 2 })
   await checkTraces(second, sandboxId)
 
   await second.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 2 })
-  await waitUntilDurable(second, sandboxId)
+  const again = await waitUntilDurable(second, sandboxId)
   await waitFor(
     'the older content to be removed',
     async () => {
       const keys = await store.list(`sandboxes/${sandboxId}/`)
-      return keys.length > 0 && keys.every((key) => key.startsWith(`sandboxes/${sandboxId}/2/`))
+      const kept = `sandboxes/${sandboxId}/2.${again.keptId}/`
+      return keys.length > 0 && keys.every((key) => key.startsWith(kept))
     },
     limit,
   )
   // The first node still has the older content, which is replaced.
-  await first.client.fetchSandbox({ sandboxId, keptGeneration: 2, generation: 3 })
+  await first.client.fetchSandbox({ ...again, generation: 3 })
   await first.client.resumeSandbox({ sandboxId, generation: 3 })
   await checkTraces(first, sandboxId)
 

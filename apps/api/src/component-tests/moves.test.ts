@@ -240,6 +240,24 @@ test('a paused sandbox whose node has lost its files is fetched by that node', a
   assert.deepEqual([...first.running.keys()], [id])
 })
 
+test('content of the same generation from before a restore does not count as uploaded', async () => {
+  await using fleet = await setUp()
+  const { api, first, objects, id } = fleet
+  // The object store has a pause of this generation that the restored database and node do not know.
+  if (objects) {
+    objects.set = (key, content) =>
+      Map.prototype.set.call(objects, key, { ...content, keptId: 'before' })
+  }
+  await fleet.pause()
+  await waitFor(
+    'the ID of the pause',
+    async () => (await fleet.record())?.keptId === first.paused.get(id)?.keptId,
+  )
+  assert.equal((await fleet.record())?.durableGeneration, undefined)
+  await lose(api, first)
+  assert.equal((await fleet.resume()).status, 503)
+})
+
 test('a node that was restored from a backup fetches the newer content', async () => {
   await using fleet = await setUp()
   const { api, first, objects, id } = fleet

@@ -221,6 +221,8 @@ export interface SandboxRow {
   generation: number
   /** Generation that was paused. */
   kept_generation: number | null
+  /** Random ID of the pause. */
+  kept_id: string | null
   /** Generation whose content the object store has. */
   durable_generation: number | null
   /** Sandbox that this one is a copy of; null if it began as a template. */

@@ -130,8 +130,9 @@ export interface NodeResume extends SandboxRef {
 
 /** The generation is the new one. */
 export interface NodeFetch extends SandboxRef {
-  /** Content to fetch: the generation that was paused. */
+  /** Content to fetch: the generation that was paused, and the ID of the pause. */
   readonly keptGeneration: number
+  readonly keptId: string | undefined
   /** The memory is not needed. */
   readonly boot: boolean
 }

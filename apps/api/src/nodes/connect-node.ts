@@ -98,9 +98,9 @@ function sandboxMethods(
           throw toResumeFault(error, id)
         })
     },
-    async fetch({ id, ...content }, signal) {
+    async fetch({ id, keptId = '', ...content }, signal) {
       await client
-        .fetchSandbox({ sandboxId: id, ...content }, { signal })
+        .fetchSandbox({ sandboxId: id, keptId, ...content }, { signal })
         .catch((error: unknown) => {
           throw toFetchFault(error, id)
         })

@@ -57,13 +57,14 @@ export function toUsage(message: MeasureNodeResponse): NodeUsage {
 }
 
 export function toOnNode(sandbox: Sandbox): NonNullable<OnNode> {
-  const { state, keepsMemory, generation, keptGeneration, isDurable } = sandbox
+  const { state, keepsMemory, generation, keptGeneration, keptId, isDurable } = sandbox
   if (state === SandboxState.QUARANTINED) return { state: 'quarantined' }
   return {
     state: state === SandboxState.PAUSED ? 'paused' : 'running',
     kept: keepsMemory ? 'memory' : 'files',
     generation,
     ...(keptGeneration > 0 && { keptGeneration, isDurable }),
+    ...(keptId !== '' && { keptId }),
   }
 }
 

@@ -30,14 +30,14 @@ export function started(sandbox: RunningSandbox) {
 
 export function toMessage(sandbox: RunningSandbox | PausedSandbox, isPausing = false) {
   const isRunning = 'slot' in sandbox
-  const { owner, memory, keptGeneration = 0 } = isRunning ? sandbox.record : sandbox
+  const { owner, memory, keptGeneration = 0, keptId = '' } = isRunning ? sandbox.record : sandbox
   return {
     sandboxId: owner.sandboxId,
     generation: owner.generation ?? 0,
     address: isRunning ? sandbox.slot.sandboxAddress : '',
     state: isRunning ? runningState(isPausing) : SandboxState.PAUSED,
     keepsMemory: memory !== undefined,
-    keptGeneration,
+    ...{ keptGeneration, keptId },
     ...(owner.ingress && {
       ingress: { ...owner.ingress, httpsPorts: [...owner.ingress.httpsPorts] },
     }),

@@ -83,9 +83,11 @@ export function movingMethods(
   objects: ObjectAccess,
 ): Pick<Service, 'fetchSandbox' | 'killSandbox'> {
   return {
-    async fetchSandbox({ sandboxId, keptGeneration, generation, boot }) {
+    async fetchSandbox({ sandboxId, keptGeneration, keptId, generation, boot }) {
       checkId(sandboxId)
-      await objects.fetchSandbox({ sandboxId, keptGeneration, generation, boot })
+      if (keptId !== '') checkId(keptId)
+      const content = { keptGeneration, ...(keptId !== '' && { keptId }) }
+      await objects.fetchSandbox({ sandboxId, ...content, generation, boot })
       return {}
     },
 

@@ -70,6 +70,7 @@ export const StoredCell = z.object({
   slotNumber: z.number().exactOptional(),
   release: z.string().exactOptional(),
   keptGeneration: z.number().exactOptional(),
+  keptId: z.string().exactOptional(),
   process: z.object({ pid: z.number(), started: z.string() }).exactOptional(),
   owner: z
     .object({

@@ -214,6 +214,7 @@ function toSandbox(
     kept: undefined,
     keptBytes: undefined,
     keptGeneration: undefined,
+    keptId: undefined,
     durableGeneration: undefined,
     endReason: undefined,
     endedAt: undefined,

@@ -31,13 +31,13 @@ export function createMoveIfNeeded(ports: {
   const { store, fleet, placing, clock } = ports
 
   const move = (claimed: Sandbox, boot: boolean): Promise<Sandbox> => {
-    const { id, generation, keptGeneration = 0, nodeId: homeId } = claimed
+    const { id, generation, keptGeneration = 0, keptId, nodeId: homeId } = claimed
     // The template is part of the content; it is not looked for.
     const shape = { nodeTemplateId: '', ...claimed.resources }
     const limit = AbortSignal.timeout(moveLimitMs)
     return placing.place({ shape, exceptId: homeId, isDurable: true }, async (nodeId) => {
       // The fetched content is on the node before the record names the node: no crash leaves a record without content.
-      await fleet.of(nodeId).fetch({ id, generation, keptGeneration, boot }, limit)
+      await fleet.of(nodeId).fetch({ id, generation, keptGeneration, keptId, boot }, limit)
       const moved = await store.update(id, (current) =>
         isSameClaim(claimed, current) ? { ...current, nodeId } : current,
       )
@@ -86,9 +86,9 @@ export async function resumeOrFetch(
   } catch (error) {
     const isAbsent = error instanceof Fault && error.reason === 'sandbox_not_found'
     if (!isAbsent || !isDurable(claimed)) throw error
-    const { id, generation, keptGeneration = 0 } = claimed
+    const { id, generation, keptGeneration = 0, keptId } = claimed
     const limit = AbortSignal.timeout(moveLimitMs)
-    await node.fetch({ id, generation, keptGeneration, boot }, limit)
+    await node.fetch({ id, generation, keptGeneration, keptId, boot }, limit)
     await resume()
   }
 }

@@ -1,7 +1,12 @@
 import type { SandboxNode } from '../../domain/node.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
-import { agrees, isInTransition, noteContent } from '../../domain/sandboxes/sandbox-pause.ts'
+import {
+  agrees,
+  isInTransition,
+  isSameContent,
+  noteContent,
+} from '../../domain/sandboxes/sandbox-pause.ts'
 import type { OnNode } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { OwnedSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
@@ -69,12 +74,13 @@ export async function deleteEnded({
 /** Notes which content a paused sandbox has, and whether the object store has it. */
 async function noteIfChanged(
   store: SandboxStore,
-  { id, nodeId, state, generation, keptGeneration, durableGeneration }: OwnedSandbox,
+  record: OwnedSandbox,
   found: OnNode,
 ): Promise<void> {
+  const { id, nodeId, state, generation, durableGeneration } = record
   if (state !== 'paused' || found?.state !== 'paused') return
   const isNewlyDurable = found.isDurable && durableGeneration !== found.keptGeneration
-  if (keptGeneration === found.keptGeneration && !isNewlyDurable) return
+  if (isSameContent(record, found) && !isNewlyDurable) return
   // The generation shows that the sandbox was not resumed since the node answered.
   await store.update(id, (current) =>
     current.state === state && current.nodeId === nodeId && current.generation === generation
@@ -117,10 +123,7 @@ function isNeedless(record: Sandbox, found: NonNullable<OnNode>): boolean {
   }
   const { keptGeneration, isDurable = false } = found
   if (keptGeneration === undefined || record.keptGeneration === undefined) return false
-  return (
-    keptGeneration < record.keptGeneration ||
-    (isDurable && keptGeneration === record.keptGeneration)
-  )
+  return keptGeneration < record.keptGeneration || (isDurable && isSameContent(found, record))
 }
 
 /** Returns the sandbox with the generation that the node has, if that is newer. */

@@ -13,3 +13,8 @@ export async function addDurability({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('kept_generation', 'integer').execute()
   await schema.alterTable('sandboxes').addColumn('durable_generation', 'integer').execute()
 }
+
+/** Adds the random ID of a pause. A release that ignores the column leaves an ID that its next pause does not have. */
+export async function addPauseIds({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('sandboxes').addColumn('kept_id', 'text').execute()
+}

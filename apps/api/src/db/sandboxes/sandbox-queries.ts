@@ -37,7 +37,7 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
     async listOfNode(nodeId, states) {
       const rows = await db
         .selectFrom('sandboxes')
-        .select(['id', 'state', 'generation', 'kept_generation', 'durable_generation'])
+        .select(['id', 'state', 'generation', 'kept_generation', 'kept_id', 'durable_generation'])
         .select(['move_generation', 'move_end_at', 'move_problem'])
         .where('node_id', '=', nodeId)
         .where('state', 'in', states)
@@ -79,7 +79,7 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
 
 type OwnedRow = Pick<
   SandboxRow,
-  | ('id' | 'state' | 'generation' | 'kept_generation' | 'durable_generation')
+  | ('id' | 'state' | 'generation' | 'kept_generation' | 'kept_id' | 'durable_generation')
   | ('move_generation' | 'move_end_at' | 'move_problem')
 >
 
@@ -92,6 +92,7 @@ function toOwned(nodeId: string, row: OwnedRow): OwnedSandbox {
   }
   return {
     ...{ id: row.id, nodeId, ...known },
+    keptId: row.kept_id ?? undefined,
     durableGeneration: row.durable_generation ?? undefined,
     isMoving: isMoving({ ...known, move }),
     moveProblem: move?.kind === 'failed' ? move.problem : undefined,

@@ -45,6 +45,7 @@ export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
     node_id: sandbox.nodeId === '' ? null : sandbox.nodeId,
     generation: sandbox.generation,
     kept_generation: sandbox.keptGeneration ?? null,
+    kept_id: sandbox.keptId ?? null,
     durable_generation: sandbox.durableGeneration ?? null,
     parent_id: sandbox.parent?.id ?? null,
     parent_kind: sandbox.parent?.kind ?? null,
@@ -111,6 +112,7 @@ export function fromRow(
     nodeId: row.node_id ?? '',
     generation: row.generation,
     keptGeneration: row.kept_generation ?? undefined,
+    keptId: row.kept_id ?? undefined,
     durableGeneration: row.durable_generation ?? undefined,
     move: toMove(row),
   }

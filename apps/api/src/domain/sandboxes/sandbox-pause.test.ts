@@ -43,6 +43,7 @@ function running(): RunningSandbox {
     networkHolder: undefined,
     keptBytes: undefined,
     keptGeneration: undefined,
+    keptId: undefined,
     durableGeneration: undefined,
     envdVersion: undefined,
     startedAt: undefined,

@@ -10,11 +10,11 @@ export function beginPause(sandbox: RunningSandbox, holder: string, keptBytes: n
 
 export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
   // A resume that failed has raised the generation, but its content is that of the pause before.
-  const { state, generation, keptGeneration, durableGeneration } = sandbox
+  const { state, generation, keptGeneration, keptId, durableGeneration } = sandbox
   const content =
     state === 'resuming'
-      ? { keptGeneration, durableGeneration }
-      : { keptGeneration: generation, durableGeneration: undefined }
+      ? { keptGeneration, keptId, durableGeneration }
+      : { keptGeneration: generation, keptId: undefined, durableGeneration: undefined }
   return { ...move(sandbox, 'paused'), ...content, holder: undefined, endAt: now, kept }
 }
 
@@ -23,15 +23,21 @@ export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
  * fields, so the record may name content that is not the newest. A node whose data was restored from a backup may have
  * older content than the object store: then the record stays, and the next resume fetches the newer content.
  */
-export function noteContent(
-  sandbox: Sandbox,
-  { keptGeneration, isDurable: isUploaded = false }: KeptContent,
-): Sandbox {
+export function noteContent(sandbox: Sandbox, found: KeptContent): Sandbox {
+  const { keptGeneration, keptId, isDurable: isUploaded = false } = found
   const isOlder = keptGeneration !== undefined && keptGeneration < (sandbox.keptGeneration ?? 0)
   if (isOlder && isDurable(sandbox)) return sandbox
-  const isKnown = sandbox.keptGeneration === keptGeneration
-  const known = isKnown ? sandbox.durableGeneration : undefined
-  return { ...sandbox, keptGeneration, durableGeneration: isUploaded ? keptGeneration : known }
+  const known = isSameContent(sandbox, found) ? sandbox.durableGeneration : undefined
+  const durableGeneration = isUploaded ? keptGeneration : known
+  return { ...sandbox, keptGeneration, keptId, durableGeneration }
+}
+
+/** Contents with the same generation are different ones if their pauses had different IDs. */
+export function isSameContent(
+  { keptGeneration, keptId }: Pick<KeptContent, 'keptGeneration' | 'keptId'>,
+  other: Pick<KeptContent, 'keptGeneration' | 'keptId'>,
+): boolean {
+  return keptGeneration === other.keptGeneration && keptId === other.keptId
 }
 
 /** Whether any node can continue the sandbox from the object store. */
@@ -85,7 +91,9 @@ export type OnNode =
 
 export interface KeptContent {
   /** Generation that was paused, which identifies the kept content. Undefined while running, and if unknown. */
-  readonly keptGeneration?: number
+  readonly keptGeneration?: number | undefined
+  /** Random ID of the pause. Undefined if it has none. */
+  readonly keptId?: string | undefined
   /** Whether the object store has the kept content. */
   readonly isDurable?: boolean
 }

@@ -68,6 +68,7 @@ export interface OwnedSandbox extends SandboxSummary {
   readonly nodeId: string
   readonly generation: number
   readonly keptGeneration: number | undefined
+  readonly keptId: string | undefined
   readonly durableGeneration: number | undefined
   readonly isMoving: boolean
   /** Why the sandbox could not be moved off its node. */

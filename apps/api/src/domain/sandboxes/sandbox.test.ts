@@ -41,6 +41,7 @@ function sandboxIn(state: SandboxState): Sandbox {
     networkHolder: undefined,
     keptBytes: undefined,
     keptGeneration: undefined,
+    keptId: undefined,
     durableGeneration: undefined,
     envdVersion: undefined,
     startedAt: undefined,

@@ -48,6 +48,11 @@ export interface Sandbox {
   /** Generation that was paused: it identifies the kept content. Undefined while running, and if unknown. */
   readonly keptGeneration: number | undefined
   /**
+   * Random ID of the pause, as the node last said: generations repeat when the store is restored from a backup. Undefined
+   * while running, until the node was asked, and for pauses of old Atoll versions.
+   */
+  readonly keptId: string | undefined
+  /**
    * Generation whose content the object store has, as its node last said. The kept content is durable only if both are
    * the same.
    */
@@ -180,6 +185,7 @@ export function start(
     kept: undefined,
     keptBytes: undefined,
     keptGeneration: undefined,
+    keptId: undefined,
     durableGeneration: undefined,
     move: undefined,
     envdVersion: begin.envdVersion,

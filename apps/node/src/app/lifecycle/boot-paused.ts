@@ -36,7 +36,7 @@ export function createBootPaused(parts: {
   }
 
   return async (paused, owner, request) => {
-    const { memory: _memory, keptGeneration: _kept, ...rest } = paused
+    const { memory: _memory, keptGeneration: _kept, keptId: _keptId, ...rest } = paused
     const { network } = owner
     let cell: Cell | undefined
     let sandbox: RunningSandbox

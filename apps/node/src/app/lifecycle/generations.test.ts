@@ -58,8 +58,9 @@ test('content that was paused elsewhere since is not resumed, but replaced', asy
   assert.ok(older)
   const outdated = { ...request, generation: 4, keptGeneration: 3 }
   await assert.rejects(sandboxes.resume(outdated), { reason: 'sandbox_not_found' })
-  const adoption = { sandboxId: 'i1', keptGeneration: 3, generation: 4 }
-  const fetched = { ...older, cellId: 'cnewer', keptGeneration: 3 }
+  const content = { keptGeneration: 3, keptId: 'newer' }
+  const adoption = { sandboxId: 'i1', ...content, generation: 4 }
+  const fetched = { ...older, cellId: 'cnewer', ...content }
   const fails = sandboxes.adopt(adoption, () => Promise.reject(new Error('no connection')))
   await assert.rejects(fails, /no connection/)
   assert.deepEqual(sandboxes.paused(), [older])
@@ -77,4 +78,25 @@ test('content that was paused elsewhere since is not resumed, but replaced', asy
     sandboxes.adopt({ ...adoption, generation: 5 }, async () => fetched),
     { reason: 'id_taken' },
   )
+})
+
+test('each pause has an ID of its own, and content of another pause never replaces it', async () => {
+  const { create, sandboxes } = simulateNode()
+  await create()
+  const ids = []
+  for (const generation of [1, 2]) {
+    await sandboxes.resume({ ...request, generation, boot: generation === 2 })
+    await sandboxes.pause('i1', { keepMemory: generation === 1, generation })
+    ids.push(sandboxes.paused()[0]?.keptId)
+  }
+  assert.equal(new Set(ids).size, 2)
+  assert.ok(!ids.includes(undefined))
+  const [kept] = sandboxes.paused()
+  assert.ok(kept)
+  const other = { sandboxId: 'i1', keptGeneration: 2, keptId: 'other', generation: 3 }
+  await assert.rejects(
+    sandboxes.adopt(other, async () => ({ ...kept, keptId: 'other' })),
+    { reason: 'id_taken' },
+  )
+  assert.deepEqual(sandboxes.paused(), [kept])
 })

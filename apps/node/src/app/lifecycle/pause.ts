@@ -1,4 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
+import { randomLabel } from '@atoll/kit/id'
 import { memoryWriter } from '../../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
 import type { Disks } from '../../domain/host/disks.ts'
@@ -107,8 +108,11 @@ function beginRelease(
 }
 
 /** Names the content of the pause. */
-function contentOf({ owner }: RunningSandbox['record']): Pick<CellRecord, 'keptGeneration'> {
-  return owner.generation === undefined ? {} : { keptGeneration: owner.generation }
+function contentOf({
+  owner,
+}: RunningSandbox['record']): Pick<CellRecord, 'keptGeneration' | 'keptId'> {
+  if (owner.generation === undefined) return {}
+  return { keptGeneration: owner.generation, keptId: randomLabel(12) }
 }
 
 function memoryNotKept({ name }: Runtime): Fault {

@@ -1,5 +1,7 @@
 import { checkId, checkShape } from '../../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
+import { isSameContent } from '../../domain/sandboxes/content-name.ts'
+import type { ContentName } from '../../domain/sandboxes/content-name.ts'
 import { Fault } from '@atoll/kit/fault'
 import type { NetworkRules } from '@atoll/contracts/network/rules'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
@@ -85,9 +87,8 @@ interface SnapshotInfo {
   readonly sizeBytes: number
 }
 
-export interface AdoptRequest {
+export interface AdoptRequest extends ContentName {
   readonly sandboxId: string
-  readonly keptGeneration: number
   readonly generation: number
 }
 
@@ -311,13 +312,14 @@ async function adoptPaused(
     readonly registry: SandboxRegistry
     readonly superseded: Pick<SupersededCells, 'retire'>
   },
-  { sandboxId, keptGeneration }: AdoptRequest,
+  request: AdoptRequest,
   fetch: () => Promise<PausedSandbox>,
 ): Promise<void> {
   const { registry, superseded } = ports
+  const { sandboxId, keptGeneration } = request
   const earlier = registry.paused.get(sandboxId)
-  if (earlier?.keptGeneration === keptGeneration) return
-  // Content without a number cannot be compared, so it is kept.
+  if (earlier && isSameContent(earlier, request)) return
+  // Content without a number, or of another pause with the same number, cannot be compared, so it is kept.
   const isOlder = earlier?.keptGeneration !== undefined && earlier.keptGeneration < keptGeneration
   if (!isOlder) registry.checkUnused(sandboxId)
   registry.paused.set(sandboxId, await fetch())

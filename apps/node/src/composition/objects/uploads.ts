@@ -4,6 +4,7 @@ import type { Logger } from '@atoll/kit/log'
 import type { SandboxEvents } from '../../app/lifecycle/events.ts'
 import type { Sandboxes } from '../../app/lifecycle/sandboxes.ts'
 import { cellDir, memoryDir } from '../../domain/host/installation.ts'
+import { isSameContent } from '../../domain/sandboxes/content-name.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Host } from '../host.ts'
 import type { TemplateFiles } from '../template-files.ts'
@@ -145,7 +146,7 @@ async function uploadSandbox(
 ): Promise<void> {
   const { sandboxId } = paused.owner
   const { installation } = host
-  const isSame = (record: PausedSandbox) => record.keptGeneration === paused.keptGeneration
+  const isSame = (record: PausedSandbox) => isSameContent(record, paused)
   const isCurrent = () => {
     const found = sandboxes.get(sandboxId)
     return found !== undefined && !('slot' in found) && isSame(found)

@@ -48,6 +48,11 @@ export interface CellRecord extends CellParts {
    * fails does too, but keeps the content. Absent: the cell runs, or was paused by an old Atoll version.
    */
   readonly keptGeneration?: number
+  /**
+   * Random ID of the pause. Generations repeat when the control plane is restored from a backup, so contents are the same
+   * only if their IDs are. Absent: paused by an old Atoll version.
+   */
+  readonly keptId?: string
 }
 
 /**

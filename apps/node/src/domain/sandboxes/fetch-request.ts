@@ -1,8 +1,8 @@
-/** Asks for a paused sandbox of another node. */
-export interface FetchRequest {
+import type { ContentName } from './content-name.ts'
+
+/** Asks for a paused sandbox of another node, with this content. */
+export interface FetchRequest extends ContentName {
   readonly sandboxId: string
-  /** Content to fetch: the generation that was paused. */
-  readonly keptGeneration: number
   /** New generation of the sandbox. */
   readonly generation: number
   /** The memory is not needed. */

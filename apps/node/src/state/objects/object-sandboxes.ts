@@ -3,6 +3,8 @@ import { Fault } from '@atoll/kit/fault'
 import { randomLabel } from '@atoll/kit/id'
 import { z } from 'zod'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
+import { generationIn, isSameContent, nameOfContent } from '../../domain/sandboxes/content-name.ts'
+import type { ContentName } from '../../domain/sandboxes/content-name.ts'
 import type { FetchRequest } from '../../domain/sandboxes/fetch-request.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Bundles } from '@atoll/objects/bundles'
@@ -16,7 +18,7 @@ import type { NeedsStore } from './needs.ts'
 import { downloadTo } from './object-snapshots.ts'
 import type { Transfers } from './transfers.ts'
 
-/** Paused sandboxes in the object store, a bundle for each content: the generation that was paused. */
+/** Paused sandboxes in the object store, a bundle for each pause. */
 export interface ObjectSandboxes {
   isDurable(record: PausedSandbox): boolean
   /** Notes that the store has a bundle of this node. Does nothing for paths of other things. */
@@ -33,7 +35,7 @@ export interface UploadWork {
   isCurrent(): boolean
 }
 
-const pathPattern = /^sandboxes\/([a-z0-9]+)\/(\d+)$/
+const pathPattern = /^sandboxes\/([a-z0-9]+)\/(\d+(?:\.[a-z0-9]+)?)$/
 
 const Facts = z.object({ origin: z.string(), record: StoredCell, needs: Needs })
 
@@ -55,7 +57,7 @@ export function createObjectSandboxes(ports: {
       const needs = await ports.needs.upload(record, signal)
       await using linked = await link()
       if (!linked) return
-      const path = pathOf(record.owner.sandboxId, record.keptGeneration ?? 0)
+      const path = pathOf(record.owner.sandboxId, contentOf(record))
       const bundle = { path, folders: linked.folders, isWanted: isCurrent }
       const facts = { origin: nodeId, record, needs }
       const onStored = async (outcome: 'written' | 'present') => {
@@ -68,13 +70,12 @@ export function createObjectSandboxes(ports: {
 
     noteStored: (path) => addMark(marks, path),
 
-    async fetch({ sandboxId, keptGeneration, generation, boot }) {
-      const manifest = await transfers.find(pathOf(sandboxId, keptGeneration))
+    async fetch(request) {
+      const { sandboxId, generation, boot } = request
+      const manifest = await transfers.find(pathOf(sandboxId, request))
       const facts = Facts.parse(manifest.facts)
       const { owner, memory, ...rest } = facts.record
-      if (owner?.sandboxId !== sandboxId || rest.keptGeneration !== keptGeneration) {
-        throw damagedObject()
-      }
+      if (owner?.sandboxId !== sandboxId || !isSameContent(rest, request)) throw damagedObject()
       const kept = { ...rest, ...(!boot && memory !== undefined && { memory }) }
       const envd = await ports.needs.fetch(kept, facts.needs)
       const record = {
@@ -99,8 +100,8 @@ export function createObjectSandboxes(ports: {
 }
 
 async function addMark(marks: Marks, path: string): Promise<void> {
-  const [, sandboxId, generation] = pathPattern.exec(path) ?? []
-  if (sandboxId !== undefined) await marks.add('sandboxes', `${sandboxId}.${generation}`)
+  const [, sandboxId, name] = pathPattern.exec(path) ?? []
+  if (sandboxId !== undefined) await marks.add('sandboxes', `${sandboxId}.${name}`)
 }
 
 /** A sandbox that was paused again needs no older content. Newer content of another node stays. */
@@ -115,12 +116,11 @@ async function removeOlder(
   const prefix = `sandboxes/${record.owner.sandboxId}/`
   const kept = record.keptGeneration ?? 0
   for (const path of await bundles.listPaths(prefix, signal)) {
-    const generation = Number(path.slice(prefix.length))
-    if (generation < kept) await bundles.remove(path, signal)
+    if (generationIn(path.slice(prefix.length)) < kept) await bundles.remove(path, signal)
   }
   const { sandboxId } = record.owner
   const isOlder = (mark: string) =>
-    mark.startsWith(`${sandboxId}.`) && Number(mark.slice(sandboxId.length + 1)) < kept
+    mark.startsWith(`${sandboxId}.`) && generationIn(mark.slice(sandboxId.length + 1)) < kept
   await marks.removeWhere('sandboxes', isOlder)
 }
 
@@ -141,10 +141,14 @@ async function checkOrigin(transfers: Transfers, path: string, nodeId: string): 
   )
 }
 
-function pathOf(sandboxId: string, keptGeneration: number): string {
-  return `sandboxes/${sandboxId}/${keptGeneration}`
+function contentOf({ keptGeneration = 0, keptId }: PausedSandbox): ContentName {
+  return { keptGeneration, keptId }
 }
 
-function markOf({ owner, keptGeneration = 0 }: PausedSandbox): string {
-  return `${owner.sandboxId}.${keptGeneration}`
+function pathOf(sandboxId: string, content: ContentName): string {
+  return `sandboxes/${sandboxId}/${nameOfContent(content)}`
+}
+
+function markOf(record: PausedSandbox): string {
+  return `${record.owner.sandboxId}.${nameOfContent(contentOf(record))}`
 }

@@ -45,14 +45,13 @@ async function setup(t: TestContext) {
   await writeFile(join(cell, 'disk.img'), 'disk of 2')
   await writeFile(join(cell, 'memory/pages'), 'memory of 2')
   const source = { disk: join(cell, 'disk.img'), memoryDir: join(cell, 'memory') }
-  const upload = (isCurrent = () => true) =>
-    sandboxes.upload(paused, { link: () => links.link(source), isCurrent }, never)
+  const uploadOf = (record: PausedSandbox, isCurrent = () => true) =>
+    sandboxes.upload(record, { link: () => links.link(source), isCurrent }, never)
+  const upload = (isCurrent = () => true) => uploadOf(paused, isCurrent)
   const cells = async () => (await records.list()).flatMap(({ record }) => record ?? [])
   return {
     ...{ dir, store, bundles, marks, transfers, uploads, records, sandboxes },
-    cell,
-    upload,
-    cells,
+    ...{ cell, upload, uploadOf, cells },
   }
 }
 
@@ -103,6 +102,40 @@ test('a durable mark counts for its own generation only', async (t) => {
   assert.equal(sandboxes.isDurable({ ...paused, keptGeneration: 3 }), false)
   const afterFailedResume = { ...paused, owner: { ...paused.owner, generation: 7 } }
   assert.equal(sandboxes.isDurable(afterFailedResume), true)
+})
+
+test('a generation that repeats after a restore is uploaded again, and each content is fetched by its ID', async (t) => {
+  const { dir, cell, uploadOf, sandboxes } = await setup(t)
+  const [before, after] = [
+    { ...paused, keptId: 'before' },
+    { ...paused, keptId: 'after' },
+  ]
+  await uploadOf(before)
+  await writeFile(join(cell, 'disk.img'), 'disk after the restore')
+  assert.equal(sandboxes.isDurable(after), false)
+  await uploadOf(after)
+  assert.equal(sandboxes.isDurable(after), true)
+  const diskOf = async (keptId: string) => {
+    const { cellId } = await sandboxes.fetch({ ...fetchSecond, keptId })
+    return readFile(join(dir, 'cells', cellId, 'disk.img'), 'utf8')
+  }
+  assert.deepEqual(
+    [await diskOf('before'), await diskOf('after')],
+    ['disk of 2', 'disk after the restore'],
+  )
+  for (const unknown of [fetchSecond, { ...fetchSecond, keptId: 'other' }]) {
+    await assert.rejects(sandboxes.fetch(unknown), { reason: 'object_missing' })
+  }
+})
+
+test('a later pause removes the objects of all earlier ones, whatever their IDs', async (t) => {
+  const { store, uploadOf, marks } = await setup(t)
+  await uploadOf(paused)
+  await uploadOf({ ...paused, keptId: 'a' })
+  await uploadOf({ ...paused, keptId: 'b', keptGeneration: 10 })
+  const folders = [...store.objects.keys()].map((key) => key.split('/').slice(0, 3).join('/'))
+  assert.deepEqual([...new Set(folders)], ['sandboxes/i1/10.b'])
+  assert.deepEqual(marks.list('sandboxes'), ['i1.10.b'])
 })
 
 test('a download that fails its check leaves no cell', async (t) => {

@@ -804,6 +804,14 @@ export declare type FetchSandboxRequest = Message<"atoll.node.v1.FetchSandboxReq
    * @generated from field: bool boot = 4;
    */
   boot: boolean;
+
+  /**
+   * Random ID of the pause. Generations repeat when the database is restored from a backup; IDs do not. Empty if the
+   * pause has none.
+   *
+   * @generated from field: string kept_id = 5;
+   */
+  keptId: string;
 };
 
 /**
@@ -2569,6 +2577,13 @@ export declare type Sandbox = Message<"atoll.node.v1.Sandbox"> & {
    * @generated from field: bool is_durable = 8;
    */
   isDurable: boolean;
+
+  /**
+   * Random ID of the pause; see FetchSandboxRequest. Empty if unknown.
+   *
+   * @generated from field: string kept_id = 9;
+   */
+  keptId: string;
 };
 
 /**
