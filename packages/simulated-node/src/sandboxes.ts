@@ -22,6 +22,7 @@ type Methods = Pick<
   | 'createSandbox'
   | 'updateNetwork'
   | 'killSandbox'
+  | 'deleteObjects'
   | 'getSandbox'
   | 'listSandboxes'
   | 'watchSandboxes'
@@ -69,6 +70,11 @@ export function simulateSandboxes(state: NodeState, parts: SandboxParts) {
       end(state, request.sandboxId, 'was killed')
       return {}
     },
+    deleteObjects({ sandboxes }) {
+      failures.throwIfDown()
+      for (const ended of sandboxes) deleteStored(state, ended)
+      return {}
+    },
     async getSandbox({ sandboxId }) {
       await failures.apply('get')
       const sandbox = running.get(sandboxId)
@@ -85,6 +91,18 @@ export function simulateSandboxes(state: NodeState, parts: SandboxParts) {
     watchSandboxes: (_, { signal }) => watch(state, signal),
   }
   return { methods, killed }
+}
+
+/** Keys are as those of a pause: ID and generation. */
+function deleteStored(
+  { objects, running, paused }: NodeState,
+  { sandboxId, generation }: { readonly sandboxId: string; readonly generation: number },
+): void {
+  if (running.has(sandboxId) || paused.has(sandboxId)) return
+  for (const key of objects?.keys() ?? []) {
+    const [id, number] = key.split('.')
+    if (id === sandboxId && Number(number) <= generation) objects?.delete(key)
+  }
 }
 
 /** Reports the running sandboxes, then `synced`, then each change. */

@@ -175,6 +175,24 @@ test('a paused sandbox continues on another node with its memory, and back again
   )
 })
 
+test('any node deletes the objects of a sandbox that ended, but not while it has the sandbox', async () => {
+  const sandboxId = `i${randomLabel(20)}`
+  await first.client.createSandbox({ ...size, sandboxId, generation: 1 })
+  await first.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 1 })
+  await waitUntilDurable(first, sandboxId)
+  const prefix = `sandboxes/${sandboxId}/`
+  const request = { sandboxes: [{ sandboxId, generation: 1 }] }
+  // Not while a node has it, and not what is newer than the control plane knows.
+  await first.client.deleteObjects(request)
+  await second.client.deleteObjects({ sandboxes: [{ sandboxId, generation: 0 }] })
+  await first.client.resumeSandbox({ sandboxId, generation: 2 })
+  // As when it dies: nobody asks this node to delete the objects.
+  await first.client.killSandbox({ sandboxId, generation: 2 })
+  assert.ok((await store.list(prefix)).length > 0)
+  await second.client.deleteObjects(request)
+  await waitFor('the deletion', async () => (await store.list(prefix)).length === 0, limit)
+})
+
 test('content that the store does not have is refused, and leaves nothing', async () => {
   const sandboxId = `i${randomLabel(20)}`
   const request = { sandboxId, keptGeneration: 1, generation: 2 }

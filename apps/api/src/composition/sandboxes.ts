@@ -5,6 +5,7 @@ import type { Member } from '../app/nodes/fleet.ts'
 import { paceOf } from '../app/nodes/pace.ts'
 import { createSandboxCreation } from '../app/sandboxes/create-sandbox.ts'
 import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
+import { deleteObjectsOfEnded } from '../app/sandboxes/delete-objects.ts'
 import { createEnding } from '../app/sandboxes/ending.ts'
 import type { Ending } from '../app/sandboxes/ending.ts'
 import { createExpiry } from '../app/sandboxes/expire.ts'
@@ -175,11 +176,16 @@ function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
     return startWatch({ member, ending: work.ending, log, onLost })
   })
   const deletion = startLoop('delete ended sandboxes', () => deleteEnded(work), log)
+  const objects = startLoop(
+    'delete objects of ended sandboxes',
+    (signal) => deleteObjectsOfEnded(work, signal),
+    log,
+  )
   const waitForAll = async () => void (await Promise.all([deletion.first, ...firsts]))
   return {
     first: waitForAll(),
     async close() {
-      await Promise.all([deletion.close(), watching.close(), reconciling.close()])
+      await Promise.all([deletion.close(), objects.close(), watching.close(), reconciling.close()])
     },
   }
 }

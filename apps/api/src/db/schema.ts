@@ -225,6 +225,8 @@ export interface SandboxRow {
   kept_id: string | null
   /** Generation whose content the object store has. */
   durable_generation: number | null
+  /** Newest generation whose content may be in the object store. */
+  stored_generation: number | null
   /** Sandbox that this one is a copy of; null if it began as a template. */
   parent_id: string | null
   /** Kind of the copy. */

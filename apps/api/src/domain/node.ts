@@ -75,6 +75,11 @@ export interface SandboxNode {
    * also when the sandbox does not exist.
    */
   kill(sandbox: SandboxRef & { readonly isElsewhere?: boolean }): Promise<void>
+  /**
+   * Deletes the objects of sandboxes that have ended, up to these generations, some time after it returns. Skips sandboxes
+   * that this node has. For nodes with an object store only.
+   */
+  deleteObjects(sandboxes: readonly SandboxRef[], signal: AbortSignal): Promise<void>
   find(id: string, signal: AbortSignal): Promise<OnNode>
   /** Lists running, paused and quarantined sandboxes by ID. */
   list(signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<OnNode>>>

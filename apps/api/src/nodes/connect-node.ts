@@ -62,7 +62,10 @@ function nodeMethods(
 
 function sandboxMethods(
   client: NodeClient,
-): Pick<SandboxNode, 'create' | 'pause' | 'resume' | 'fetch' | 'updateNetwork' | 'kill'> {
+): Pick<
+  SandboxNode,
+  'create' | 'pause' | 'resume' | 'fetch' | 'updateNetwork' | 'kill' | 'deleteObjects'
+> {
   return {
     async create(
       { id, generation, nodeTemplateId, snapshotId, resources, envVars, isNamed, ...given },
@@ -117,6 +120,10 @@ function sandboxMethods(
       await client.killSandbox(request, { timeoutMs: killTimeoutMs }).catch((error: unknown) => {
         throw toFenceFault(error, id) ?? toAbsenceFault(error) ?? error
       })
+    },
+    async deleteObjects(ended, signal) {
+      const sandboxes = ended.map(({ id, generation }) => ({ sandboxId: id, generation }))
+      await client.deleteObjects({ sandboxes }, { signal })
     },
   }
 }

@@ -81,7 +81,7 @@ export function sandboxMethods(
 export function movingMethods(
   sandboxes: Pick<Sandboxes, 'kill'>,
   objects: ObjectAccess,
-): Pick<Service, 'fetchSandbox' | 'killSandbox'> {
+): Pick<Service, 'fetchSandbox' | 'killSandbox' | 'deleteObjects'> {
   return {
     async fetchSandbox({ sandboxId, keptGeneration, keptId, generation, boot }) {
       checkId(sandboxId)
@@ -96,6 +96,12 @@ export function movingMethods(
       // Not before: a kill for an older generation is refused.
       if (deleteObjects) await objects.deleteObjects('sandboxes', sandboxId)
       else await objects.forgetSandbox(sandboxId)
+      return {}
+    },
+
+    async deleteObjects({ sandboxes: ended }) {
+      for (const { sandboxId } of ended) checkId(sandboxId)
+      await objects.deleteEnded(ended)
       return {}
     },
   }

@@ -216,6 +216,7 @@ function toSandbox(
     keptGeneration: undefined,
     keptId: undefined,
     durableGeneration: undefined,
+    storedGeneration: undefined,
     endReason: undefined,
     endedAt: undefined,
   }

@@ -18,3 +18,14 @@ export async function addDurability({ schema }: Kysely<Schema>): Promise<void> {
 export async function addPauseIds({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('kept_id', 'text').execute()
 }
+
+/** Adds which sandboxes may have objects in the object store, also after their end. */
+export async function addStoredGenerations({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('sandboxes').addColumn('stored_generation', 'integer').execute()
+  await schema
+    .createIndex('sandboxes_with_objects')
+    .on('sandboxes')
+    .columns(['state', 'stored_generation'])
+    .where('stored_generation', 'is not', null)
+    .execute()
+}

@@ -14,6 +14,7 @@ type Queries = Pick<
   | 'listMoving'
   | 'listNetworkChanges'
   | 'listWithSecrets'
+  | 'listEndedWithObjects'
   | 'listExpired'
   | 'nextEnd'
 >
@@ -73,6 +74,15 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
         .execute()
       return rows.map((row) => ({ id: row.id, network: readNetwork(row, keyRing) ?? {} }))
     },
+    listEndedWithObjects: (limit) =>
+      db
+        .selectFrom('sandboxes')
+        .select(['id', 'stored_generation as generation'])
+        .where('state', '=', 'ended')
+        .where('stored_generation', 'is not', null)
+        .$narrowType<{ generation: number }>()
+        .limit(limit)
+        .execute(),
     ...expiryQueries(db),
   }
 }

@@ -47,6 +47,7 @@ export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
     kept_generation: sandbox.keptGeneration ?? null,
     kept_id: sandbox.keptId ?? null,
     durable_generation: sandbox.durableGeneration ?? null,
+    stored_generation: sandbox.storedGeneration ?? null,
     parent_id: sandbox.parent?.id ?? null,
     parent_kind: sandbox.parent?.kind ?? null,
     ...toMoveColumns(sandbox.move),
@@ -115,6 +116,7 @@ export function fromRow(
     keptId: row.kept_id ?? undefined,
     durableGeneration: row.durable_generation ?? undefined,
     move: toMove(row),
+    storedGeneration: row.stored_generation ?? undefined,
   }
 }
 

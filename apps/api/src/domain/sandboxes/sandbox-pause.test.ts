@@ -45,6 +45,7 @@ function running(): RunningSandbox {
     keptGeneration: undefined,
     keptId: undefined,
     durableGeneration: undefined,
+    storedGeneration: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

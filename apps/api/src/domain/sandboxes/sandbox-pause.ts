@@ -15,7 +15,9 @@ export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
     state === 'resuming'
       ? { keptGeneration, keptId, durableGeneration }
       : { keptGeneration: generation, keptId: undefined, durableGeneration: undefined }
-  return { ...move(sandbox, 'paused'), ...content, holder: undefined, endAt: now, kept }
+  const storedGeneration = content.keptGeneration ?? sandbox.storedGeneration
+  const paused = { ...move(sandbox, 'paused'), ...content, storedGeneration }
+  return { ...paused, holder: undefined, endAt: now, kept }
 }
 
 /**
@@ -29,7 +31,8 @@ export function noteContent(sandbox: Sandbox, found: KeptContent): Sandbox {
   if (isOlder && isDurable(sandbox)) return sandbox
   const known = isSameContent(sandbox, found) ? sandbox.durableGeneration : undefined
   const durableGeneration = isUploaded ? keptGeneration : known
-  return { ...sandbox, keptGeneration, keptId, durableGeneration }
+  const storedGeneration = keptGeneration ?? sandbox.storedGeneration
+  return { ...sandbox, keptGeneration, keptId, durableGeneration, storedGeneration }
 }
 
 /** Contents with the same generation are different ones if their pauses had different IDs. */

@@ -1,4 +1,5 @@
 import type { SandboxNetwork } from '../network/network.ts'
+import type { SandboxRef } from '../node.ts'
 import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
 import type { SortedList, SortPosition } from './sandbox-sort.ts'
 
@@ -56,6 +57,8 @@ export interface SandboxStore {
   listExpired(now: Date, limit: number, nodeIds: readonly string[]): Promise<string[]>
   /** Earliest timeout of a running sandbox. Leaves out the same sandboxes as `listExpired`. */
   nextEnd(nodeIds: readonly string[]): Promise<Date | undefined>
+  /** Lists ended sandboxes whose objects no node was asked to delete yet, with the newest generation that was paused. */
+  listEndedWithObjects(limit: number): Promise<SandboxRef[]>
   deleteEndedBefore(time: Date, limit: number): Promise<number>
 }
 

@@ -43,6 +43,7 @@ function sandboxIn(state: SandboxState): Sandbox {
     keptGeneration: undefined,
     keptId: undefined,
     durableGeneration: undefined,
+    storedGeneration: undefined,
     envdVersion: undefined,
     startedAt: undefined,
     endAt: undefined,

@@ -59,6 +59,11 @@ export interface Sandbox {
   readonly durableGeneration: number | undefined
   /** Move off a drained node. */
   readonly move?: SandboxMove | undefined
+  /**
+   * Newest generation that was ever paused: its content, or older ones, may be in the object store. Undefined again once
+   * the objects of an ended sandbox are being deleted.
+   */
+  readonly storedGeneration: number | undefined
   /** Reason for the end, phrased to follow "it". Set from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined

@@ -10,9 +10,16 @@ export interface ObjectAccess {
   durableOf(kind: 'snapshots' | 'templates', ids: readonly string[]): string[]
   /** Deletes the objects of something that ended, some time after this returns. */
   deleteObjects(kind: 'snapshots' | 'templates' | 'sandboxes', id: string): Promise<void>
+  /** Deletes the objects of sandboxes that ended, up to a generation, unless this node has the sandbox. */
+  deleteEnded(sandboxes: readonly EndedSandbox[]): Promise<void>
   /** The sandbox lives on another node, which answers for its objects from now on. */
   forgetSandbox(id: string): Promise<void>
   fetchSandbox(request: FetchRequest): Promise<void>
+}
+
+export interface EndedSandbox {
+  readonly sandboxId: string
+  readonly generation: number
 }
 
 /** Access of a node without an object store. */
@@ -21,12 +28,15 @@ export const noObjects: ObjectAccess = {
   isDurable: () => false,
   durableOf: () => [],
   deleteObjects: async () => {},
+  deleteEnded: async () => refuse(),
   forgetSandbox: async () => {},
-  async fetchSandbox() {
-    throw new Fault(
-      'invalid',
-      'objects_disabled',
-      'This node has no object store: set ATOLL_S3_BUCKET',
-    )
-  },
+  fetchSandbox: async () => refuse(),
+}
+
+function refuse(): never {
+  throw new Fault(
+    'invalid',
+    'objects_disabled',
+    'This node has no object store: set ATOLL_S3_BUCKET',
+  )
 }

@@ -39,7 +39,7 @@ export function serveObjects(
 function accessTo(
   objects: NodeObjects,
   uploads: Uploads,
-  sandboxes: Pick<Sandboxes, 'adopt'>,
+  sandboxes: Pick<Sandboxes, 'adopt' | 'get'>,
 ): ObjectAccess {
   const { marks, deletions, transfers } = objects
   return {
@@ -54,6 +54,14 @@ function accessTo(
       if (kind === 'sandboxes' && !mayBeStored) return
       await deletions.request(prefix)
       if (kind === 'sandboxes') await marks.removeWhere('sandboxes', isMarked)
+      uploads.nudge()
+    },
+    async deleteEnded(ended) {
+      for (const { sandboxId, generation } of ended) {
+        if (sandboxes.get(sandboxId)) continue
+        await deletions.request(`sandboxes/${sandboxId}/`, generation)
+        await marks.removeWhere('sandboxes', ofSandbox(sandboxId))
+      }
       uploads.nudge()
     },
     forgetSandbox: (id) => marks.removeWhere('sandboxes', ofSandbox(id)),

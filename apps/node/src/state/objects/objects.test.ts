@@ -208,6 +208,23 @@ test('a deletion waits for the store, also through a restart, and spares other s
   assert.deepEqual(await readdir(join(dir, 'deletions')), [])
 })
 
+test('a deletion up to a generation spares newer content, and does not replace a deletion of all', async (t) => {
+  const { dir, store, bundles, uploadOf } = await setup(t)
+  const open = () => openDeletions({ dir: join(dir, 'd'), bundles, onError: assert.fail })
+  const upload = () => uploadOf({ ...paused, keptId: 'a' })
+  const newer = { path: 'sandboxes/i1/10.b', attempt: 'one', facts: {}, parts: [] }
+  await upload()
+  await bundles.write(newer)
+  await (await open()).request('sandboxes/i1/', 9)
+  await (await open()).run(never)
+  assert.deepEqual([...store.objects.keys()], ['sandboxes/i1/10.b/manifest'])
+  const deletions = await open()
+  await deletions.request('sandboxes/i1/')
+  await deletions.request('sandboxes/i1/', 9)
+  await deletions.run(never)
+  assert.equal(store.objects.size, 0)
+})
+
 test('deletions accept no prefix that reaches more than one thing', async (t) => {
   const { dir, bundles } = await setup(t)
   const deletions = await openDeletions({ dir: join(dir, 'd'), bundles, onError: assert.fail })

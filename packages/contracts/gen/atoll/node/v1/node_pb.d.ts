@@ -1639,6 +1639,57 @@ export declare type KillSandboxResponse = Message<"atoll.node.v1.KillSandboxResp
 export declare const KillSandboxResponseSchema: GenMessage<KillSandboxResponse>;
 
 /**
+ * @generated from message atoll.node.v1.DeleteObjectsRequest
+ */
+export declare type DeleteObjectsRequest = Message<"atoll.node.v1.DeleteObjectsRequest"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.EndedSandbox sandboxes = 1;
+   */
+  sandboxes: EndedSandbox[];
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteObjectsRequest.
+ * Use `create(DeleteObjectsRequestSchema)` to create a new message.
+ */
+export declare const DeleteObjectsRequestSchema: GenMessage<DeleteObjectsRequest>;
+
+/**
+ * @generated from message atoll.node.v1.EndedSandbox
+ */
+export declare type EndedSandbox = Message<"atoll.node.v1.EndedSandbox"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Newest generation that the caller knows. Content of newer ones stays: the database may be an older copy.
+   *
+   * @generated from field: uint32 generation = 2;
+   */
+  generation: number;
+};
+
+/**
+ * Describes the message atoll.node.v1.EndedSandbox.
+ * Use `create(EndedSandboxSchema)` to create a new message.
+ */
+export declare const EndedSandboxSchema: GenMessage<EndedSandbox>;
+
+/**
+ * @generated from message atoll.node.v1.DeleteObjectsResponse
+ */
+export declare type DeleteObjectsResponse = Message<"atoll.node.v1.DeleteObjectsResponse"> & {
+};
+
+/**
+ * Describes the message atoll.node.v1.DeleteObjectsResponse.
+ * Use `create(DeleteObjectsResponseSchema)` to create a new message.
+ */
+export declare const DeleteObjectsResponseSchema: GenMessage<DeleteObjectsResponse>;
+
+/**
  * @generated from message atoll.node.v1.GetSandboxRequest
  */
 export declare type GetSandboxRequest = Message<"atoll.node.v1.GetSandboxRequest"> & {
@@ -3004,6 +3055,17 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof KillSandboxRequestSchema;
     output: typeof KillSandboxResponseSchema;
+  },
+  /**
+   * Deletes the objects of sandboxes that have ended, some time after it returns. Skips sandboxes that this node has:
+   * KillSandbox ends those. invalid_argument: this node has no object store.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.DeleteObjects
+   */
+  deleteObjects: {
+    methodKind: "unary";
+    input: typeof DeleteObjectsRequestSchema;
+    output: typeof DeleteObjectsResponseSchema;
   },
   /**
    * not_found: this node has no such sandbox, neither running nor paused nor quarantined. While the node has a damaged
