@@ -21,9 +21,16 @@ async function setUp() {
     const reply = await api.call('POST', `/sandboxes/${id}/connect`, { body: { timeout: 60 } })
     assert.equal(reply.status, 201)
   }
-  const record = () => api.withStores(({ sandboxes }) => sandboxes.find(id))
+  /** Each look restarts the API, which begins with a pass. */
+  const waitUntilDeleted = (sandboxId = id) =>
+    waitFor('the deletion', () =>
+      api.withStores(async ({ sandboxes }) => {
+        const record = await sandboxes.find(sandboxId)
+        return record?.state === 'ended' && record.storedGeneration === undefined
+      }),
+    )
   return {
-    ...{ objects, api, id, home, pause, resume, record },
+    ...{ objects, api, id, home, pause, resume, waitUntilDeleted },
     [Symbol.asyncDispose]: () => api[Symbol.asyncDispose](),
   }
 }
@@ -38,8 +45,7 @@ test('a sandbox that dies by itself after a pause leaves no objects, but those o
   // As after a restore of the database, which does not know of this pause.
   objects.set(`${id}.9`, objects.get(key))
   home.end(id, 'ran out of memory')
-  await waitFor('the deletion', () => !objects.has(key))
-  await waitFor('the note', async () => (await fleet.record())?.storedGeneration === undefined)
+  await fleet.waitUntilDeleted()
   assert.deepEqual([...objects.keys()], [`${id}.9`])
 })
 
@@ -57,6 +63,28 @@ test('a sandbox that ended with its node has its objects deleted by another node
   await waitFor('the deletion', () => objects.size === 0)
 })
 
+test('a paused sandbox is kept when its record ended at an older generation: the store is an older copy', async () => {
+  await using fleet = await setUp()
+  const { api, id, home } = fleet
+  await fleet.pause()
+  await fleet.resume()
+  await fleet.pause()
+  await api.withStores(({ sandboxes }) =>
+    sandboxes.update(id, (current) => ({
+      ...end(current, new Date(), 'was lost'),
+      generation: 1,
+      storedGeneration: undefined,
+    })),
+  )
+  // The reconciler ends running sandboxes without a record: the second end shows that a whole pass is over.
+  for (const stray of ['istray1', 'istray2']) {
+    home.addOrphan(stray)
+    await api.restart()
+    await waitFor('a pass', () => !home.running.has(stray))
+  }
+  assert.deepEqual([...home.paused.keys()], [id])
+})
+
 test('objects of sandboxes that run or are paused stay', async () => {
   await using fleet = await setUp()
   const { api, objects, id } = fleet
@@ -65,6 +93,6 @@ test('objects of sandboxes that run or are paused stay', async () => {
   const other = await api.create({ timeout: 3600 })
   assert.equal((await api.call('POST', `/sandboxes/${other}/pause`)).status, 204)
   assert.equal((await api.call('DELETE', `/sandboxes/${other}`)).status, 204)
-  await waitFor('a pass', () => !objects.has(`${other}.1`))
+  await fleet.waitUntilDeleted(other)
   assert.deepEqual([...objects.keys()], [`${id}.1`])
 })

@@ -12,6 +12,7 @@ import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
 import { startLoop } from '../app/loop.ts'
 import type { Loop } from '../app/loop.ts'
 import { paceOf } from '../app/nodes/pace.ts'
+import { reportOnce } from '../app/report-once.ts'
 import { createRequestBuild } from '../app/builds/request-build.ts'
 import type { SelectTeam } from '../app/teams/select-team.ts'
 import { settleBuilds } from '../app/builds/settle-builds.ts'
@@ -103,11 +104,18 @@ export function startBuilds(
 
 /** Starts to remove unused templates from each node. */
 function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
-  const { builds } = stores
+  const { builds, issuedFiles } = stores
+  const onUnknown = reportOnce((nodeTemplateId) =>
+    log.warn(
+      { event: 'template.unknown', nodeTemplateId },
+      'The node has a built template that the store never had. Atoll leaves it alone; if the store was restored from an older backup, restore a newer one.',
+    ),
+  )
   const loops = new Set<Loop>()
   const { close } = fleet.forEachRegistered(({ builds: node }) => {
+    const ports = { builds, issuedFiles, node, builder, onUnknown }
     const pass = async (signal: AbortSignal) =>
-      paceOf(await sweepTemplates({ builds, node, builder }, signal), fleet.size())
+      paceOf(await sweepTemplates(ports, signal), fleet.size())
     const loop = startLoop('sweep templates', pass, log)
     loops.add(loop)
     return {

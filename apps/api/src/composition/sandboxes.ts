@@ -1,5 +1,6 @@
 import type { Logger } from '@atoll/kit/log'
 import { startLoop } from '../app/loop.ts'
+import { reportOnce } from '../app/report-once.ts'
 import type { Loop } from '../app/loop.ts'
 import type { Member } from '../app/nodes/fleet.ts'
 import { paceOf } from '../app/nodes/pace.ts'
@@ -190,15 +191,11 @@ function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
   }
 }
 
-/** Logs each sandbox once, because the reconciler finds it again every few seconds. */
 function createUnknownReport(log: Logger): (sandboxId: string) => void {
-  const reported = new Set<string>()
-  return (sandboxId) => {
-    if (reported.has(sandboxId)) return
-    reported.add(sandboxId)
+  return reportOnce((sandboxId) =>
     log.warn(
       { event: 'sandbox.unknown', sandboxId },
       'The node has a paused sandbox without a record in the store. Atoll leaves it alone; if the store was restored from an older backup, restore a newer one.',
-    )
-  }
+    ),
+  )
 }

@@ -1,6 +1,9 @@
+import type { Logger } from '@atoll/kit/log'
+import { forgetIssued } from '../app/forget-issued.ts'
 import { startLoop } from '../app/loop.ts'
 import { idOf } from '../app/nodes/fleet.ts'
 import { paceOf } from '../app/nodes/pace.ts'
+import { reportOnce } from '../app/report-once.ts'
 import { createForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import type { ForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import { createSnapshots } from '../app/snapshots/snapshots.ts'
@@ -21,8 +24,9 @@ export function startSnapshots(
   { copying, launching }: Pick<SandboxParts, 'copying' | 'launching'>,
 ): SnapshotParts {
   const { stores, fleet, placing, clock, log, limitsOf, processId } = core
-  const { snapshots, templates, teams, leases } = stores
-  const shared = { snapshots, copying, leases, clock, processId }
+  const { snapshots, templates, teams, leases, issuedFiles } = stores
+  const onUnknown = createUnknownReport(log)
+  const shared = { snapshots, issuedFiles, copying, leases, clock, processId, onUnknown }
   const sweeper = fleet.forEachRegistered((member) =>
     startLoop(
       'sweep snapshots',
@@ -33,11 +37,27 @@ export function startSnapshots(
       log,
     ),
   )
+  const forgetting = startLoop(
+    'forget deleted files',
+    () => forgetIssued({ issuedFiles, clock }),
+    log,
+  )
   return {
     snapshots: createSnapshots({ snapshots, templates, teams, copying, clock }),
     fork: createForkSandbox({
       ...{ copying, launching, templates, limitsOf, placing, log },
     }),
-    close: () => sweeper.close(),
+    async close() {
+      await Promise.all([sweeper.close(), forgetting.close()])
+    },
   }
+}
+
+function createUnknownReport(log: Logger): (snapshotId: string) => void {
+  return reportOnce((snapshotId) =>
+    log.warn(
+      { event: 'snapshot.unknown', snapshotId },
+      'The node has a snapshot that the store never had. Atoll leaves it alone; if the store was restored from an older backup, restore a newer one.',
+    ),
+  )
 }

@@ -15,6 +15,8 @@ export interface Schema {
   template_names: TemplateNameRow
   template_tags: TemplateTagRow
   snapshots: SnapshotRow
+  /** `unused_since`: when the ID was found without a record; null while it has one. */
+  issued_files: { id: string; unused_since: number | null }
   secrets: SecretRow
   sandboxes: SandboxRow
   sandbox_events: SandboxEventRow

@@ -2,6 +2,7 @@ import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import type { BuildLogStore } from '../domain/builds/build-log.ts'
 import type { BuildStore } from '../domain/builds/build.ts'
 import type { FleetStore } from '../domain/fleet-member.ts'
+import type { IssuedFiles } from '../domain/issued-files.ts'
 import type { KeyStore } from '../domain/teams/key.ts'
 import type { LeaseStore } from '../domain/lease.ts'
 import type { LogOwners } from '../domain/log.ts'
@@ -23,6 +24,7 @@ import type { StoreReseal } from './encryption/reseal.ts'
 import { sealedSettingStore } from './encryption/sealed-settings.ts'
 import type { SealedSettingStore } from './encryption/sealed-settings.ts'
 import { sqlFleetStore } from './fleet.ts'
+import { sqlIssuedFiles } from './issued-files.ts'
 import { sqlKeyStore } from './teams/keys.ts'
 import { sqlLeaseStore } from './leases.ts'
 import { sqlLogOwners } from './log-owners.ts'
@@ -50,6 +52,7 @@ export interface Stores {
   readonly builds: BuildStore
   readonly buildLogs: BuildLogStore
   readonly snapshots: SnapshotStore
+  readonly issuedFiles: IssuedFiles
   readonly lineage: LineageStore
   readonly sandboxEvents: SandboxEventStore
   readonly keys: KeyStore
@@ -99,6 +102,7 @@ export async function openStores(
     builds: sqlBuildStore(db),
     buildLogs: sqlBuildLogStore(db),
     snapshots: sqlSnapshotStore(db),
+    issuedFiles: sqlIssuedFiles(db),
     lineage: sqlLineageStore(db),
     sandboxEvents: sqlSandboxEventStore(db),
     keys: sqlKeyStore(db),

@@ -105,7 +105,13 @@ async function checkUnowned(
     else onUnknown(id)
     return
   }
-  if (record.state === 'ended') return void ending.tryFinish(onThisNode)
+  if (record.state === 'ended') {
+    // The store has never handed out a later generation, so it is an older copy that ended the sandbox by mistake.
+    const isNewer = found.state === 'paused' && found.generation > record.generation
+    if (isNewer) onUnknown(id)
+    else void ending.tryFinish(onThisNode)
+    return
+  }
   if (record.nodeId === nodeId) return
   if (isNeedless(record, found)) void ending.tryFinish({ ...onThisNode, isElsewhere: true })
   else onUnknown(id)

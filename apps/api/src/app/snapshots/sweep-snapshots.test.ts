@@ -14,17 +14,21 @@ const held: Snapshot = {
   createdAt: new Date(0),
 }
 
-/** Runs a pass in which the owner of `held` finishes after the records were read. */
-async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
+/** Runs a pass in which the owner of `held` finishes after the records were read. `strays` have no record. */
+async function sweepWhile(
+  finish: (unpublished: Snapshot[]) => void,
+  { strays = [], issued = [] }: { readonly strays?: string[]; readonly issued?: string[] } = {},
+) {
   const unpublished = [held]
   const inUse = new Set([held.id])
   const discarded: string[] = []
+  const unknown: string[] = []
   const unused = () => Promise.reject(new Error('not needed here'))
   await sweepSnapshots(
     {
       node: {
         id: 'n1',
-        sandboxes: { listSnapshots: async () => ({ ids: [held.id], durableIds: [] }) },
+        sandboxes: { listSnapshots: async () => ({ ids: [held.id, ...strays], durableIds: [] }) },
       },
       snapshots: {
         insert: unused,
@@ -37,6 +41,8 @@ async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
         listUnpublished: async () => [...unpublished],
         markDurable: async () => {},
       },
+      issuedFiles: { among: async (ids) => new Set(ids).intersection(new Set(issued)) },
+      onUnknown: (id) => void unknown.push(id),
       copying: {
         copy: unused,
         isInUse: (id) => inUse.has(id),
@@ -57,13 +63,22 @@ async function sweepWhile(finish: (unpublished: Snapshot[]) => void) {
     },
     new AbortController().signal,
   )
-  return discarded
+  return { discarded, unknown }
 }
 
 test('a copy that is published during a pass is kept', async () => {
-  assert.deepEqual(await sweepWhile((unpublished) => void unpublished.pop()), [])
+  const { discarded } = await sweepWhile((unpublished) => void unpublished.pop())
+  assert.deepEqual(discarded, [])
 })
 
 test('a copy that its process released without publishing is deleted', async () => {
-  assert.deepEqual(await sweepWhile(() => {}), ['s1'])
+  assert.deepEqual((await sweepWhile(() => {})).discarded, ['s1'])
+})
+
+test('a copy without a record is deleted only if the store had one', async () => {
+  const { discarded, unknown } = await sweepWhile((unpublished) => void unpublished.pop(), {
+    strays: ['deleted', 'newer'],
+    issued: ['deleted'],
+  })
+  assert.deepEqual([discarded, unknown], [['deleted'], ['newer']])
 })

@@ -1,4 +1,5 @@
 import type { Clock } from '@atoll/kit/clock'
+import type { IssuedFiles } from '../../domain/issued-files.ts'
 import type { LeaseStore } from '../../domain/lease.ts'
 import type { SandboxNode } from '../../domain/node.ts'
 import type { SnapshotStore } from '../../domain/snapshot.ts'
@@ -8,12 +9,14 @@ const intervalMs = 10_000
 const nodeTimeoutMs = 30_000
 
 /**
- * One pass: removes unused and unreferenced sandbox copies of one node from the node and the store, and notes which are in
- * the object store.
+ * One pass: removes unused and deleted sandbox copies of one node from the node and the store, and notes which are in the
+ * object store. Copies that the store never had stay: it may have been restored to an older state.
  */
 export async function sweepSnapshots(
   ports: {
     readonly snapshots: SnapshotStore
+    readonly issuedFiles: Pick<IssuedFiles, 'among'>
+    readonly onUnknown: (id: string) => void
     readonly node: {
       readonly id: string
       readonly sandboxes: Pick<SandboxNode, 'listSnapshots'>
@@ -25,14 +28,19 @@ export async function sweepSnapshots(
   },
   signal: AbortSignal,
 ): Promise<number> {
-  const { snapshots, node, copying, leases, clock, processId } = ports
+  const { snapshots, issuedFiles, node, copying, leases, clock, processId } = ports
   // List the node first: the record of a copy exists before the copy and outlives it.
   const { ids: onNode, durableIds } = await node.sandboxes.listSnapshots(
     AbortSignal.any([signal, AbortSignal.timeout(nodeTimeoutMs)]),
   )
   const known = await snapshots.known(onNode)
   await snapshots.markDurable(durableIds)
-  for (const id of onNode) if (!known.has(id)) await copying.discard({ id, nodeId: node.id })
+  const unknown = onNode.filter((id) => !known.has(id))
+  const issued = await issuedFiles.among(unknown)
+  for (const id of unknown) {
+    if (issued.has(id)) await copying.discard({ id, nodeId: node.id })
+    else ports.onUnknown(id)
+  }
 
   // Read records before leases: a process takes its lease before it makes a copy.
   const unpublished = await snapshots.listUnpublished()

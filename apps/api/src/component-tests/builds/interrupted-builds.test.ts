@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { manualClock, startApiUnderTest } from '../../sim/api.ts'
+import type { ApiUnderTest } from '../../sim/api.ts'
 import {
   build,
   buildStatus,
@@ -155,12 +156,30 @@ test('a template of the node stays while a snapshot is of it, and goes with that
   await api.call('POST', `/sandboxes/${id}/snapshots`, { body: { name: 'copy' } })
   await api.call('DELETE', `/sandboxes/${id}`)
   assert.equal((await api.call('DELETE', '/templates/mine')).status, 204)
-  api.node.builds.addOrphan('stray')
-  await api.restart()
-  await waitFor('a sweep', () => !api.node.builds.templates.has('stray'))
+  // The removal shows that a pass has run.
+  await addDeleted(api, 'deleted')
+  await waitFor('a sweep', () => !api.node.builds.templates.has('deleted'))
   assert.equal(api.node.builds.templates.size, 1)
   assert.equal((await api.call('DELETE', '/templates/copy')).status, 204)
   await waitFor('the sweep', () => api.node.builds.templates.size === 0)
+})
+
+/** Adds a template to the node whose build was deleted from the store. */
+async function addDeleted(api: ApiUnderTest, nodeTemplateId: string): Promise<void> {
+  const { buildId, templateId } = await requestBuild(api, { name: nodeTemplateId })
+  await api.withStores(async ({ builds, templates }) => {
+    await builds.begin(buildId, { holder: 'nobody', nodeId: 'sim', nodeTemplateId }, new Date())
+    await templates.delete(templateId, undefined)
+    api.node.builds.addOrphan(nodeTemplateId)
+  })
+}
+
+test('a template that the store never had stays on the node: the store may be an older copy', async () => {
+  await using api = await startApiUnderTest()
+  api.node.builds.addOrphan('newer')
+  await addDeleted(api, 'deleted')
+  await waitFor('a sweep', () => !api.node.builds.templates.has('deleted'))
+  assert.deepEqual([...api.node.builds.templates], ['newer'])
 })
 
 test('one process can cancel a build that another one runs', onPostgres, async () => {

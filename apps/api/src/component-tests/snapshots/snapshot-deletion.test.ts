@@ -89,25 +89,30 @@ test('a snapshot that the node cannot delete yet is deleted later', async () => 
   await waitFor('the node', () => api.node.snapshots.size === 0)
 })
 
-test('snapshots without a record, or of a dead process, are removed, and others are not', async () => {
+test('snapshots that were deleted, or of a dead process, are removed, and others are not', async () => {
   const { api, id } = await startWithSandbox()
   await using _ = api
   const reference = await takeSnapshot(api, id)
   await api.withStores(async ({ snapshots }) => {
-    api.node.addOrphanSnapshot('stray', id)
-    api.node.addOrphanSnapshot('left', id)
-    await snapshots.insert({
-      id: 'left',
-      nodeId: 'sim',
-      teamId: api.ours.teamId,
-      sandboxId: id,
-      holder: 'a dead process',
-      sizeBytes: undefined,
-      buildId: undefined,
-      createdAt: new Date(),
-    })
+    // Of a time that the store does not know: it was restored to an older state.
+    api.node.addOrphanSnapshot('newer', id)
+    for (const left of ['left', 'deleted']) {
+      api.node.addOrphanSnapshot(left, id)
+      await snapshots.insert({
+        id: left,
+        nodeId: 'sim',
+        teamId: api.ours.teamId,
+        sandboxId: id,
+        holder: 'a dead process',
+        sizeBytes: undefined,
+        buildId: undefined,
+        createdAt: new Date(),
+      })
+    }
+    await snapshots.delete('deleted')
   })
-  await waitFor('the sweep', () => api.node.snapshots.size === 1)
+  await waitFor('the sweep', () => api.node.snapshots.size === 2)
+  assert.ok(api.node.snapshots.has('newer'))
   assert.deepEqual(await listSnapshots(api), [reference])
   await api.create({ templateID: reference })
   const unpublished = await api.withStores(({ snapshots }) => snapshots.listUnpublished())

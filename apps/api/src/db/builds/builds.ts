@@ -2,6 +2,7 @@ import type { Kysely, Transaction } from 'kysely'
 import { failures } from '../../domain/builds/build.ts'
 import type { Build, BuildOutcome, BuildStore } from '../../domain/builds/build.ts'
 import { batches } from '../batches.ts'
+import { issueFiles } from '../issued-files.ts'
 import { requestBuild } from './build-request.ts'
 import { collectBuild, findUnusedBuilds } from './collect-builds.ts'
 import { buildsInProgress, failBuilds, toBuild, toFailed, toStatus } from './build-rows.ts'
@@ -163,6 +164,7 @@ async function begin(
     .where('status', '=', 'waiting')
     .executeTakeFirst()
   if (numUpdatedRows === 0n) return false
+  await issueFiles(db, nodeTemplateId)
   await failBuilds(db, await othersUnderway(db, id, templateId), failures.cancelled, now)
   return true
 }

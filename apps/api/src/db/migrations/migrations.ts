@@ -4,6 +4,7 @@ import { addBuilds } from './build-tables.ts'
 import { addKeptBytes } from '../snapshots/kept-bytes.ts'
 import { addDurability, addPauseIds, addStoredGenerations } from './durability.ts'
 import { addEdgeCalls, addFleet, addStarting } from './fleet-tables.ts'
+import { addIssuedFiles } from './issued-files.ts'
 import { addLeases } from './lease-tables.ts'
 import { addLineage } from './lineage.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
@@ -39,6 +40,7 @@ export const migrations: readonly Migration[] = [
 export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
   ...{ addDurability, addMoves, addStarting, addPauseIds, addStoredGenerations },
+  addIssuedFiles,
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

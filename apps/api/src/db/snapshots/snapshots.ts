@@ -4,6 +4,7 @@ import type { Publication, Snapshot, SnapshotStore } from '../../domain/snapshot
 import { nameOf } from '../../domain/template.ts'
 import type { TemplateName } from '../../domain/template.ts'
 import { batches } from '../batches.ts'
+import { issueFiles } from '../issued-files.ts'
 import { sumKeptLocked } from './kept-bytes.ts'
 import { findNamedTemplate, insertTemplate, nameTaken } from '../templates/named-template.ts'
 import type { Schema, SnapshotRow } from '../schema.ts'
@@ -18,6 +19,7 @@ export function sqlSnapshotStore(db: Db): SnapshotStore {
       db.transaction().execute(async (transaction) => {
         check?.(await sumKeptLocked(transaction, snapshot.teamId))
         await transaction.insertInto('snapshots').values(toRow(snapshot)).execute()
+        await issueFiles(transaction, snapshot.id)
       }),
     async resize(id, sizeBytes) {
       await db
