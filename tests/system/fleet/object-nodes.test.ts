@@ -145,7 +145,11 @@ test('a paused sandbox continues on another node with its memory, and back again
   const other = { ...paused, keptId: 'other', generation: 2 }
   await assert.rejects(second.client.fetchSandbox(other), /object store has no/)
 
-  await second.client.fetchSandbox({ ...paused, generation: 2 })
+  let progress = await second.client.fetchSandbox({ ...paused, generation: 2, waitSeconds: 1 })
+  while (progress.isUnderway) {
+    progress = await second.client.fetchSandbox({ ...paused, generation: 2, waitSeconds: 1 })
+  }
+  assert.ok(progress.receivedBytes > 0n)
   await second.client.resumeSandbox({ sandboxId, generation: 2 })
   await checkTraces(second, sandboxId)
 
@@ -186,7 +190,7 @@ test('any node deletes the objects of a sandbox that ended, but not while it has
   await first.client.deleteObjects(request)
   await second.client.deleteObjects({ sandboxes: [{ sandboxId, generation: 0 }] })
   await first.client.resumeSandbox({ sandboxId, generation: 2 })
-  // As when it dies: nobody asks this node to delete the objects.
+  // As when it dies: no process asks this node to delete the objects.
   await first.client.killSandbox({ sandboxId, generation: 2 })
   assert.ok((await store.list(prefix)).length > 0)
   await second.client.deleteObjects(request)

@@ -47,11 +47,11 @@ export interface SandboxNode {
    */
   resume(sandbox: NodeResume, signal: AbortSignal): Promise<void>
   /**
-   * Fetches the content of a paused sandbox from the object store and keeps it paused. Faults: `node_unsuitable` when this
-   * node cannot restore it, `objects_unavailable`, `sandbox_content_missing` when the store does not have it,
-   * `disk_full`.
+   * Fetches the content of a paused sandbox from the object store and keeps it paused. Returns after some seconds at the
+   * latest; while `isUnderway`, call again. Faults: `node_unsuitable` when this node cannot restore it,
+   * `objects_unavailable`, `sandbox_content_missing` when the store does not have it, `disk_full`.
    */
-  fetch(sandbox: NodeFetch, signal: AbortSignal): Promise<void>
+  fetch(sandbox: NodeFetch, signal: AbortSignal): Promise<FetchProgress>
   /**
    * Returns once the rules are in force. Faults: `sandbox_not_found` when the sandbox does not run,
    * `network_update_failed`.
@@ -140,6 +140,12 @@ export interface NodeFetch extends SandboxRef {
   readonly keptId: string | undefined
   /** The memory is not needed. */
   readonly boot: boolean
+}
+
+export interface FetchProgress {
+  readonly isUnderway: boolean
+  /** Grows as long as the node receives anything from the object store. */
+  readonly receivedBytes: number
 }
 
 export interface SandboxEnd extends SandboxRef {

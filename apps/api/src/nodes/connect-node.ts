@@ -17,6 +17,7 @@ import { toNetworkAccess, toRules } from './network-message.ts'
 import { toFacts, toOnNode, toReading, toUsage } from './node-message.ts'
 
 const killTimeoutMs = 60_000
+const fetchWaitSeconds = 10
 
 type NodeClient = Client<typeof NodeService>
 
@@ -26,6 +27,7 @@ export function connectNode(transport: Transport): SandboxNode {
   return {
     ...nodeMethods(client),
     ...sandboxMethods(client),
+    ...movingMethods(client),
     ...snapshotMethods(client),
     ...queryMethods(client),
   }
@@ -62,10 +64,7 @@ function nodeMethods(
 
 function sandboxMethods(
   client: NodeClient,
-): Pick<
-  SandboxNode,
-  'create' | 'pause' | 'resume' | 'fetch' | 'updateNetwork' | 'kill' | 'deleteObjects'
-> {
+): Pick<SandboxNode, 'create' | 'pause' | 'resume' | 'updateNetwork'> {
   return {
     async create(
       { id, generation, nodeTemplateId, snapshotId, resources, envVars, isNamed, ...given },
@@ -101,19 +100,27 @@ function sandboxMethods(
           throw toResumeFault(error, id)
         })
     },
-    async fetch({ id, keptId = '', ...content }, signal) {
-      await client
-        .fetchSandbox({ sandboxId: id, keptId, ...content }, { signal })
-        .catch((error: unknown) => {
-          throw toFetchFault(error, id)
-        })
-    },
     async updateNetwork({ id, generation }, network, signal) {
       await client
         .updateNetwork({ sandboxId: id, generation, network: toRules(network) }, { signal })
         .catch((error: unknown) => {
           throw toNetworkFault(error, id)
         })
+    },
+  }
+}
+
+/** Methods that also concern the object store. */
+function movingMethods(client: NodeClient): Pick<SandboxNode, 'fetch' | 'kill' | 'deleteObjects'> {
+  return {
+    async fetch({ id, keptId = '', ...content }, signal) {
+      const request = { sandboxId: id, keptId, ...content, waitSeconds: fetchWaitSeconds }
+      const { isUnderway, receivedBytes } = await client
+        .fetchSandbox(request, { signal })
+        .catch((error: unknown) => {
+          throw toFetchFault(error, id)
+        })
+      return { isUnderway, receivedBytes: Number(receivedBytes) }
     },
     async kill({ id, generation, isElsewhere = false }) {
       const request = { sandboxId: id, generation, deleteObjects: !isElsewhere }

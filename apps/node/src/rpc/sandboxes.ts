@@ -83,12 +83,14 @@ export function movingMethods(
   objects: ObjectAccess,
 ): Pick<Service, 'fetchSandbox' | 'killSandbox' | 'deleteObjects'> {
   return {
-    async fetchSandbox({ sandboxId, keptGeneration, keptId, generation, boot }) {
+    async fetchSandbox({ sandboxId, keptGeneration, keptId, generation, boot, waitSeconds }) {
       checkId(sandboxId)
       if (keptId !== '') checkId(keptId)
       const content = { keptGeneration, ...(keptId !== '' && { keptId }) }
-      await objects.fetchSandbox({ sandboxId, ...content, generation, boot })
-      return {}
+      const request = { sandboxId, ...content, generation, boot }
+      const waitMs = waitSeconds === 0 ? undefined : waitSeconds * 1_000
+      const { isUnderway, receivedBytes } = await objects.fetchSandbox(request, waitMs)
+      return { isUnderway, receivedBytes: BigInt(receivedBytes) }
     },
 
     async killSandbox({ sandboxId, generation, deleteObjects }) {

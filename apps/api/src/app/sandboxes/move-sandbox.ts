@@ -6,6 +6,7 @@ import { backToPaused, isDurable } from '../../domain/sandboxes/sandbox-pause.ts
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { Placing } from '../nodes/placing.ts'
+import { fetchContent } from './fetch-content.ts'
 
 /**
  * Makes sure that a sandbox that is being resumed is on a node that can start it. When its own node is out of reach or
@@ -19,9 +20,6 @@ export type MoveIfNeeded = (
   onStay?: (reason: Fault) => void,
 ) => Promise<Sandbox>
 
-/** Fetching gigabytes takes minutes. */
-const moveLimitMs = 300_000
-
 export function createMoveIfNeeded(ports: {
   readonly store: SandboxStore
   readonly fleet: Fleet
@@ -34,10 +32,10 @@ export function createMoveIfNeeded(ports: {
     const { id, generation, keptGeneration = 0, keptId, nodeId: homeId } = claimed
     // The template is part of the content; it is not looked for.
     const shape = { nodeTemplateId: '', ...claimed.resources }
-    const limit = AbortSignal.timeout(moveLimitMs)
+    const content = { id, generation, keptGeneration, keptId, boot }
     return placing.place({ shape, exceptId: homeId, isDurable: true }, async (nodeId) => {
       // The fetched content is on the node before the record names the node: no crash leaves a record without content.
-      await fleet.of(nodeId).fetch({ id, generation, keptGeneration, keptId, boot }, limit)
+      await fetchContent(fleet.of(nodeId), content, clock)
       const moved = await store.update(id, (current) =>
         isSameClaim(claimed, current) ? { ...current, nodeId } : current,
       )
@@ -78,7 +76,11 @@ export function createMoveIfNeeded(ports: {
  */
 export async function resumeOrFetch(
   node: Pick<SandboxNode, 'fetch'>,
-  { claimed, boot }: { readonly claimed: Sandbox; readonly boot: boolean },
+  {
+    claimed,
+    boot,
+    clock,
+  }: { readonly claimed: Sandbox; readonly boot: boolean; readonly clock: Clock },
   resume: () => Promise<void>,
 ): Promise<void> {
   try {
@@ -87,8 +89,7 @@ export async function resumeOrFetch(
     const isAbsent = error instanceof Fault && error.reason === 'sandbox_not_found'
     if (!isAbsent || !isDurable(claimed)) throw error
     const { id, generation, keptGeneration = 0, keptId } = claimed
-    const limit = AbortSignal.timeout(moveLimitMs)
-    await node.fetch({ id, generation, keptGeneration, keptId, boot }, limit)
+    await fetchContent(node, { id, generation, keptGeneration, keptId, boot }, clock)
     await resume()
   }
 }

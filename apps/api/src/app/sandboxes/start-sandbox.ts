@@ -214,7 +214,7 @@ async function resumeOnNode(
   claimed: Sandbox,
   request: StartRequest,
 ): Promise<string> {
-  const { fleet, settle, tokenOf, networkAccessOf } = ports
+  const { fleet, settle, tokenOf, networkAccessOf, clock } = ports
   const { id, nodeId, generation, envdVersion = '' } = claimed
   let deadline = AbortSignal.timeout(startLimitMs)
   try {
@@ -223,7 +223,7 @@ async function resumeOnNode(
       keptGeneration: isDurable(claimed) ? claimed.keptGeneration : undefined,
     }
     const node = fleet.of(nodeId)
-    await resumeOrFetch(node, { claimed, boot: boots(claimed, request) }, () => {
+    await resumeOrFetch(node, { claimed, boot: boots(claimed, request), clock }, () => {
       deadline = AbortSignal.timeout(startLimitMs)
       return node.resume({ id, generation, boot: request.boot, ...known }, deadline)
     })

@@ -74,6 +74,13 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
         .execute()
       return rows.map((row) => ({ id: row.id, network: readNetwork(row, keyRing) ?? {} }))
     },
+    ...expiryQueries(db),
+    ...endedQueries(db),
+  }
+}
+
+function endedQueries(db: Kysely<Schema>): Pick<Queries, 'listEndedWithObjects'> {
+  return {
     listEndedWithObjects: (limit) =>
       db
         .selectFrom('sandboxes')
@@ -83,7 +90,6 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
         .$narrowType<{ generation: number }>()
         .limit(limit)
         .execute(),
-    ...expiryQueries(db),
   }
 }
 

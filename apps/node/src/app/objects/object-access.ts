@@ -1,6 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
-import type { FetchRequest } from '../../domain/sandboxes/fetch-request.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { SandboxFetches } from './sandbox-fetches.ts'
 
 /** Operations of the object store that callers of this node need. */
 export interface ObjectAccess {
@@ -14,7 +14,7 @@ export interface ObjectAccess {
   deleteEnded(sandboxes: readonly EndedSandbox[]): Promise<void>
   /** The sandbox lives on another node, which answers for its objects from now on. */
   forgetSandbox(id: string): Promise<void>
-  fetchSandbox(request: FetchRequest): Promise<void>
+  readonly fetchSandbox: SandboxFetches['fetch']
 }
 
 export interface EndedSandbox {

@@ -3,6 +3,7 @@ import type { Builds } from '../../app/builds/builds.ts'
 import type { Sandboxes } from '../../app/lifecycle/sandboxes.ts'
 import { noObjects } from '../../app/objects/object-access.ts'
 import type { ObjectAccess } from '../../app/objects/object-access.ts'
+import { createSandboxFetches } from '../../app/objects/sandbox-fetches.ts'
 import type { SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
 import type { TemplateFiles } from '../template-files.ts'
 import type { NodeObjects } from './open-objects.ts'
@@ -42,6 +43,10 @@ function accessTo(
   sandboxes: Pick<Sandboxes, 'adopt' | 'get'>,
 ): ObjectAccess {
   const { marks, deletions, transfers } = objects
+  const fetches = createSandboxFetches({
+    begin: (request) => sandboxes.adopt(request, () => objects.sandboxes.fetch(request)),
+    receivedBytes: transfers.receivedBytes,
+  })
   return {
     hasObjects: true,
     isDurable: objects.sandboxes.isDurable,
@@ -65,7 +70,7 @@ function accessTo(
       uploads.nudge()
     },
     forgetSandbox: (id) => marks.removeWhere('sandboxes', ofSandbox(id)),
-    fetchSandbox: (request) => sandboxes.adopt(request, () => objects.sandboxes.fetch(request)),
+    fetchSandbox: fetches.fetch,
   }
 }
 

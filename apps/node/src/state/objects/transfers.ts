@@ -18,6 +18,8 @@ export interface Transfers {
   find(path: string, signal?: AbortSignal): Promise<Manifest>
   /** Unpacks a part into the new folder `dir`. Its content is checked and on disk on return. */
   download(manifest: Manifest, name: string, dir: string, signal?: AbortSignal): Promise<void>
+  /** Bytes that all downloads of this process have received so far. */
+  receivedBytes(): number
   /** Whether an upload of a bundle below this prefix is under way, or was interrupted and not cleaned up yet. */
   isPending(prefix: string): boolean
   /**
@@ -53,6 +55,7 @@ export async function openTransfers(
   const { dir, bundles } = parts
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const underway = new Set<string>()
+  const received = { bytes: 0 }
   const note = (attempt: string) => join(dir, `${attempt}.json`)
   const pending = await readNotes(dir)
   const forget = async (attempt: string) => {
@@ -88,7 +91,9 @@ export async function openTransfers(
     find: async (path, signal) => (await bundles.find(path, signal)) ?? fail(notInStore(path)),
 
     download: (manifest, name, to, signal) =>
-      downloadWithRetries(parts, manifest, { name, dir: to, signal }),
+      downloadWithRetries(parts, manifest, { name, dir: to, signal, received }),
+
+    receivedBytes: () => received.bytes,
 
     isPending: (prefix) => [...pending.values()].some((path) => path.startsWith(prefix)),
 
@@ -128,6 +133,7 @@ interface Download {
   readonly name: string
   readonly dir: string
   readonly signal: AbortSignal | undefined
+  readonly received: { bytes: number }
 }
 
 async function downloadWithRetries(
@@ -155,11 +161,23 @@ async function downloadOnce(
   using _room = reserveSpace(part.unpackedBytes, 'fetching it from the object store')
   await mkdir(work.dir, { mode: 0o755 })
   try {
-    await bundles.read(part, (content) => unpackFolder(content, work.dir), work.signal)
+    const unpack = (content: AsyncIterable<Buffer>) =>
+      unpackFolder(count(content, work.received), work.dir)
+    await bundles.read(part, unpack, work.signal)
     await run('sync', ['--file-system', work.dir], { timeoutMs: measureLimitMs })
   } catch (error) {
     await removeFolder(work.dir)
     throw error
+  }
+}
+
+async function* count(
+  content: AsyncIterable<Buffer>,
+  received: { bytes: number },
+): AsyncGenerator<Buffer> {
+  for await (const chunk of content) {
+    received.bytes += chunk.length
+    yield chunk
   }
 }
 

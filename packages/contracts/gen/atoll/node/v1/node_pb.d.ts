@@ -812,6 +812,13 @@ export declare type FetchSandboxRequest = Message<"atoll.node.v1.FetchSandboxReq
    * @generated from field: string kept_id = 5;
    */
   keptId: string;
+
+  /**
+   * Answer after this time at the latest, with the progress. 0: answer when the sandbox is here.
+   *
+   * @generated from field: uint32 wait_seconds = 6;
+   */
+  waitSeconds: number;
 };
 
 /**
@@ -824,6 +831,19 @@ export declare const FetchSandboxRequestSchema: GenMessage<FetchSandboxRequest>;
  * @generated from message atoll.node.v1.FetchSandboxResponse
  */
 export declare type FetchSandboxResponse = Message<"atoll.node.v1.FetchSandboxResponse"> & {
+  /**
+   * The sandbox is not here yet: call again.
+   *
+   * @generated from field: bool is_underway = 1;
+   */
+  isUnderway: boolean;
+
+  /**
+   * Grows as long as this node receives anything from the object store.
+   *
+   * @generated from field: uint64 received_bytes = 2;
+   */
+  receivedBytes: bigint;
 };
 
 /**
@@ -2912,7 +2932,7 @@ export declare const NodeService: GenService<{
    * Fetches a paused sandbox of another node from the object store, checks it and keeps it paused here. The caller makes
    * this node its owner afterwards. Succeeds if the sandbox is here with this content. not_found: the object store does
    * not have this content; failed_precondition: this node cannot restore it, or has a newer one. A failure leaves
-   * nothing here.
+   * nothing here. Continues when the caller leaves; calls with the same request share one fetch.
    *
    * @generated from rpc atoll.node.v1.NodeService.FetchSandbox
    */
