@@ -19,7 +19,7 @@ import type { ObjectSettings } from './settings.ts'
 interface RequestLimits {
   /** Attempts per request, with increasing waits in between. */
   readonly attempts: number
-  /** An attempt fails when the store has not begun to answer, or sends no byte, for this long. */
+  /** An attempt fails when the store neither takes nor sends a byte for this long. */
   readonly idleMs: number
 }
 
@@ -221,8 +221,7 @@ function createClient(settings: ObjectSettings, { attempts, idleMs }: RequestLim
     maxAttempts: attempts,
     requestHandler: new NodeHttpHandler({
       connectionTimeout: connectLimitMs,
-      requestTimeout: idleMs,
-      throwOnRequestTimeout: true,
+      // Not `requestTimeout`: that limits the whole time of a request, so a slow store would never get a large piece.
       socketTimeout: idleMs,
     }),
     // Other stores than that of AWS refuse the newer checksums. The signature covers the content, and manifests have hashes.
