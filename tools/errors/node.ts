@@ -135,6 +135,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'An object is not what its manifest promises. It is not used.',
       'Restore the object from a backup of the bucket.',
     ],
+    object_expiring: [
+      'An upload needs a layer that the object store is about to remove, since nothing needed it for a week.',
+      'Nothing: after the removal, within some hours, the layer is uploaded again.',
+    ],
     object_missing: [
       'The object store lacks what a node wants to fetch.',
       'Start the node that has it; restore the object if the bucket lost it.',

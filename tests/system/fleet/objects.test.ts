@@ -7,6 +7,7 @@ import { createKeyRing, newKey } from '@atoll/kit/encryption/key-ring'
 import { randomLabel } from '@atoll/kit/id'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { createBundles } from '@atoll/objects/bundles'
+import { createCondemned, graceMs } from '@atoll/objects/condemned'
 import { checkObjectStore } from '@atoll/objects/object-store.contract'
 import { createS3Store } from '@atoll/objects/s3-store'
 import type { S3Store } from '@atoll/objects/s3-store'
@@ -69,6 +70,30 @@ test('a bundle of two large parts is read as it was written; a changed part is r
   )
   await bundles.remove(path)
   assert.deepEqual(await store.list(`${path}/`), [])
+})
+
+test('a bundle that nothing needs is removed after the grace time, unless it is claimed', async () => {
+  const ring = createKeyRing([newKey()], async () => {})
+  const bundles = createBundles(store, ring)
+  let now = 0
+  const condemned = createCondemned({ store, bundles, nowMs: () => now })
+  const prefix = `layers-${randomLabel(8)}/`
+  const [claimed, unneeded, needed] = ['a', 'b', 'c'].map((name) => `${prefix}${name}`)
+  assert.ok(claimed !== undefined && unneeded !== undefined)
+  const part = { name: 'files', unpackedBytes: 1, open: one }
+  for (const path of [claimed, unneeded, needed ?? '']) {
+    await bundles.write({ path, attempt: 'one', facts: {}, parts: [part] })
+  }
+  const work = { prefix, isNeeded: (path: string) => path === needed, onError: assert.fail }
+  const collect = () => condemned.collect(work, new AbortController().signal)
+  await collect()
+  now = graceMs / 2
+  assert.equal(await condemned.claim(claimed), true)
+  now = graceMs
+  await assert.rejects(condemned.claim(unneeded), { reason: 'object_expiring' })
+  await collect()
+  assert.equal(await condemned.claim(unneeded), false)
+  assert.deepEqual((await bundles.listPaths(prefix)).toSorted(), [claimed, needed])
 })
 
 test('a wrong secret, a missing bucket and a store that is gone are clear errors', async (t) => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { ensureKeyFile } from '@atoll/kit/encryption/key-file'
 import type { Logger } from '@atoll/kit/log'
 import { createBundles } from '@atoll/objects/bundles'
+import { createCondemned } from '@atoll/objects/condemned'
 import type { ObjectStore } from '@atoll/objects/object-store'
 import { objectSettingsOf } from '@atoll/objects/settings'
 import type { ObjectSettings } from '@atoll/objects/settings'
@@ -10,12 +11,16 @@ import { checkReadable } from '../../app/lifecycle/check-readable.ts'
 import type { NodeConfig } from '../../config.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 import { readCpu } from '../../linux/machine.ts'
+import { rememberClaims } from '../../state/objects/claims.ts'
+import { createLayerCollection } from '../../state/objects/collect-layers.ts'
+import type { LayerCollection } from '../../state/objects/collect-layers.ts'
 import { openDeletions } from '../../state/objects/deletions.ts'
 import type { Deletions } from '../../state/objects/deletions.ts'
 import { openLinkedFolders } from '../../state/objects/linked-folders.ts'
 import type { LinkedFolders } from '../../state/objects/linked-folders.ts'
 import { openMarks } from '../../state/objects/marks.ts'
 import type { Marks } from '../../state/objects/marks.ts'
+import { createNeededLayers } from '../../state/objects/needed-layers.ts'
 import { createNeeds } from '../../state/objects/needs.ts'
 import { createObjectEnvds } from '../../state/objects/object-envds.ts'
 import { createObjectLayers } from '../../state/objects/object-layers.ts'
@@ -42,6 +47,7 @@ export interface NodeObjects {
   readonly snapshots: ObjectSnapshots
   readonly templates: ObjectTemplates
   readonly sandboxes: ObjectSandboxes
+  readonly collection: LayerCollection
   close(): void
 }
 
@@ -89,13 +95,16 @@ async function openIn(
   const links = await openLinkedFolders(join(dir, 'links'))
   const { reserveSpace } = host.disks
   const transfers = await openTransfers({ dir: join(dir, 'uploads'), bundles, reserveSpace })
+  const nowMs = () => Date.now()
+  const condemned = createCondemned({ store: place.store, bundles, nowMs })
+  const claims = rememberClaims(condemned, nowMs)
   const layers = createObjectLayers({
-    transfers,
-    marks,
+    ...{ transfers, marks, claims },
     steps: files.layers,
     base: await openBaseLayers(parts),
   })
-  const envds = createObjectEnvds({ transfers, marks, dir: envd.builtDir, hashFolder: hashTree })
+  const built = { dir: envd.builtDir, hashFolder: hashTree }
+  const envds = createObjectEnvds({ transfers, marks, claims, ...built })
   const needs = createNeeds({
     ...{ layers, envds },
     cpu: await readCpu(),
@@ -104,6 +113,15 @@ async function openIn(
   const shared = { transfers, marks, needs, links, layers }
   return {
     ...{ marks, transfers, links },
+    collection: createLayerCollection({
+      ...{ store: place.store, condemned, nowMs },
+      needed: createNeededLayers(bundles),
+      onError: (err, path) =>
+        parts.log.warn(
+          { err, event: 'node.objects', path },
+          'objects that nothing needs could not be removed; a later pass tries again',
+        ),
+    }),
     deletions: await openDeletions({
       dir: join(dir, 'deletions'),
       bundles,

@@ -6,6 +6,7 @@ import type { ObjectAccess } from '../../app/objects/object-access.ts'
 import { createSandboxFetches } from '../../app/objects/sandbox-fetches.ts'
 import type { SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
 import type { TemplateFiles } from '../template-files.ts'
+import { startCollecting } from './collecting.ts'
 import type { NodeObjects } from './open-objects.ts'
 import { startUploads } from './uploads.ts'
 import type { UploadParts, Uploads } from './uploads.ts'
@@ -25,13 +26,14 @@ export function serveObjects(
   const { sandboxes, builds, host, files } = parts
   if (!objects) return { sandboxes, builds, access: noObjects, close: async () => {} }
   const uploads = startUploads({ ...parts, objects })
+  const collecting = startCollecting(objects.collection, parts.log)
   const fetching = createFetching({ objects, files, snapshots: host.snapshots })
   return {
     sandboxes: withFetching(sandboxes, fetching, uploads),
     builds: withParents(builds, fetching, uploads),
     access: accessTo(objects, uploads, sandboxes),
     async close() {
-      await uploads.close()
+      await Promise.all([uploads.close(), collecting.close()])
       objects.close()
     },
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { randomHex } from '@atoll/kit/id'
 import { syncFolder } from '@atoll/kit/atomic-file'
 import { damagedObject } from '@atoll/objects/frames'
+import type { Claims } from './claims.ts'
 import type { Marks } from './marks.ts'
 import type { Transfers } from './transfers.ts'
 
@@ -22,11 +23,12 @@ const referencePattern = /^([0-9a-f]{8,64})\.([0-9a-f]{64})$/
 export function createObjectEnvds(ports: {
   readonly transfers: Transfers
   readonly marks: Marks
+  readonly claims: Claims
   readonly dir: string
   /** Hashes the files of a folder, with their times. */
   hashFolder(dir: string): Promise<string>
 }): ObjectEnvds {
-  const { transfers, marks, dir, hashFolder } = ports
+  const { transfers, marks, claims, dir, hashFolder } = ports
   /** Builds never change. */
   const hashes = new Map<string, Promise<string>>()
   const underway = new Map<string, Promise<string>>()
@@ -62,7 +64,8 @@ export function createObjectEnvds(ports: {
     async upload(name, signal) {
       // A build that came from another node keeps its name in the store.
       const reference = `${name.replace(/-[0-9a-f]{12}$/, '')}.${await hashOf(name)}`
-      if (marks.has('envd', reference)) return reference
+      const isStored = await claims.claim(pathOf(reference), signal)
+      if (isStored && marks.has('envd', reference)) return reference
       const folders = { files: join(dir, name) }
       await transfers.upload({ path: pathOf(reference), facts: {}, folders }, signal)
       await marks.add('envd', reference)
@@ -79,4 +82,10 @@ export function createObjectEnvds(ports: {
 
 function pathOf(reference: string): string {
   return `envd/${reference}`
+}
+
+/** Whether a bundle with this path is a build of envd. */
+export function isEnvdPath(path: string): boolean {
+  const reference = path.replace(/^envd\//, '')
+  return path === pathOf(reference) && referencePattern.test(reference)
 }

@@ -3,6 +3,7 @@ import { randomHex } from '@atoll/kit/id'
 import { damagedObject } from '@atoll/objects/frames'
 import { z } from 'zod'
 import type { StepLayers } from '../step-layers.ts'
+import type { Claims } from './claims.ts'
 import type { Marks } from './marks.ts'
 import { removeFolder } from './transfers.ts'
 import type { Transfers } from './transfers.ts'
@@ -25,7 +26,7 @@ export interface BaseLayers {
   readonly workPrefix: string
 }
 
-const Facts = z.discriminatedUnion('kind', [
+export const LayerFacts = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('base') }),
   z.object({
     kind: z.literal('step'),
@@ -38,23 +39,17 @@ const Facts = z.discriminatedUnion('kind', [
 const nameOfBase = /^sha256-[0-9a-f]{64}$/
 const nameOfStep = /^s[a-z0-9]{12}$/
 
-export function createObjectLayers(ports: {
+interface LayerPorts {
   readonly transfers: Transfers
   readonly marks: Marks
+  readonly claims: Claims
   readonly steps: Pick<StepLayers, 'adopt' | 'chain' | 'describe' | 'use'>
   readonly base: BaseLayers
-}): ObjectLayers {
+}
+
+export function createObjectLayers(ports: LayerPorts): ObjectLayers {
   const { transfers, marks, steps, base } = ports
   const underway = new Map<string, Promise<void>>()
-
-  async function uploadOne(folder: string, signal: AbortSignal): Promise<void> {
-    const name = basename(folder)
-    if (marks.has('layers', name)) return
-    const step = steps.describe(name)
-    const facts = step ? { kind: 'step', ...step } : { kind: 'base' }
-    await transfers.upload({ path: pathOf(name), facts, folders: { files: folder } }, signal)
-    await marks.add('layers', name)
-  }
 
   // A fetch needs the layer before a record names it.
   const hasLayer = async (name: string) =>
@@ -64,7 +59,7 @@ export function createObjectLayers(ports: {
     if (await hasLayer(name)) return
     if (!nameOfBase.test(name) && !nameOfStep.test(name)) throw damagedObject()
     const manifest = await transfers.find(pathOf(name))
-    const facts = Facts.parse(manifest.facts)
+    const facts = LayerFacts.parse(manifest.facts)
     if (facts.kind === 'base') {
       const work = join(base.dir, `${base.workPrefix}${randomHex(6)}`)
       await transfers.download(manifest, 'files', work)
@@ -93,12 +88,32 @@ export function createObjectLayers(ports: {
 
   return {
     async upload(layer, signal) {
-      for (const folder of steps.chain(layer)) await uploadOne(folder, signal)
+      for (const folder of steps.chain(layer)) await uploadOne(ports, folder, signal)
     },
     fetch,
   }
 }
 
+async function uploadOne(
+  { transfers, marks, claims, steps }: LayerPorts,
+  folder: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const name = basename(folder)
+  // Also with a mark: layers that nothing needed for some time are removed from the store.
+  if ((await claims.claim(pathOf(name), signal)) && marks.has('layers', name)) return
+  const step = steps.describe(name)
+  const facts = step ? { kind: 'step', ...step } : { kind: 'base' }
+  await transfers.upload({ path: pathOf(name), facts, folders: { files: folder } }, signal)
+  await marks.add('layers', name)
+}
+
 function pathOf(name: string): string {
   return `layers/${name}`
+}
+
+/** Whether a bundle with this path is a layer. A bucket without a prefix may have objects of others. */
+export function isLayerPath(path: string): boolean {
+  const name = path.replace(/^layers\//, '')
+  return path === pathOf(name) && (nameOfBase.test(name) || nameOfStep.test(name))
 }
