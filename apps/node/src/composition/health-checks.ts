@@ -6,6 +6,7 @@ import { createIdleThrottle } from '../app/health/idle-throttle.ts'
 import type { IdleThrottle } from '../app/health/idle-throttle.ts'
 import { createOomRecovery } from '../app/health/oom-recovery.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
+import type { WarmPools } from '../app/pools/warm-pools.ts'
 import type { Cell } from '../domain/sandboxes/cell.ts'
 import { checksPerSecond } from '../domain/sandboxes/idle-level.ts'
 import { isUp } from '../envd/status.ts'
@@ -18,6 +19,7 @@ export interface HealthParts {
   readonly sandboxes: Sandboxes
   /** Cells in which build commands run. */
   readonly buildingCells: ReadonlySet<Cell>
+  readonly pools: Pick<WarmPools, 'isCrowded'>
   cpuUsedNs(cellId: string): bigint | undefined
   oomKills(cellId: string): number
   readonly log: Logger
@@ -35,6 +37,7 @@ export function startHealthChecks(
   const { log } = parts
   const idleThrottle = createIdleThrottle({
     running: parts.sandboxes.running,
+    isCrowded: parts.pools.isCrowded,
     cpuUsedNs: parts.cpuUsedNs,
     runtimes: parts.host.runtimes,
     nowNs: process.hrtime.bigint,

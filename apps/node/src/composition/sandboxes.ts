@@ -75,7 +75,7 @@ export async function openSandboxes(parts: SandboxParts): Promise<RunningSandbox
   const { builds, buildingCells } = openBuilds({ ...parts, ...common, pools, prototypes })
   const installs = openInstalls(parts.files.catalogue, prototypes)
   const maintenance = startMaintenance({ ...parts, sandboxes, pools, blanks, prototypes, memory })
-  const health = startHealthChecks({ ...parts, sandboxes, buildingCells })
+  const health = startHealthChecks({ ...parts, sandboxes, pools, buildingCells })
   return {
     sandboxes,
     pools,

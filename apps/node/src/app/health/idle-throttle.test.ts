@@ -7,6 +7,7 @@ function setup() {
   const used = new Map<string, bigint>()
   const changes: string[] = []
   let nowNs = 0n
+  let isCrowded = false
   const setIdleLevel = ({ started }: { started: string }, depth: string) => {
     changes.push(`${started} ${depth}`)
   }
@@ -15,10 +16,12 @@ function setup() {
     cpuUsedNs: (cellId: string) => used.get(cellId),
     runtimes: { gvisor: { setIdleLevel }, runc: { setIdleLevel } },
     nowNs: () => nowNs,
+    isCrowded: () => isCrowded,
   }
   return {
     ports,
     changes,
+    crowd: (now: boolean) => (isCrowded = now),
     start: (name: string) => used.set(name, 0n),
     end: (name: string) => used.delete(name),
     /** Advances half a second in which each sandbox used this many thousandths of a core. */
@@ -55,6 +58,27 @@ test('an idle sandbox is throttled, and more after a while', () => {
   use(60, 1)
   assert.ok(!isAsleep('idle'))
   assert.equal(changes.at(-1), 'idle awake')
+})
+
+test('while creates wait, an idle sandbox sleeps after a second', () => {
+  const { ports, changes, start, pass, crowd } = setup()
+  const { check } = createIdleThrottle(ports)
+  const use = (checks: number) => {
+    for (let turn = 0; turn < checks; turn += 1) {
+      pass({ idle: 10 })
+      check()
+    }
+  }
+  start('idle')
+  check()
+  crowd(true)
+  use(1)
+  assert.deepEqual(changes, ['idle awake'])
+  use(1)
+  assert.deepEqual(changes, ['idle awake', 'idle asleep'])
+  crowd(false)
+  use(2)
+  assert.equal(changes.at(-1), 'idle drowsy')
 })
 
 test('a sandbox that becomes busy is unthrottled at the next check', () => {

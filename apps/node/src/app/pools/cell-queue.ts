@@ -10,6 +10,8 @@ export interface CellQueue {
   make(plan: CellPlan): Promise<Cell>
   /** Whether requests wait for cells. */
   isBusy(): boolean
+  /** Whether requests wait for their turn. */
+  isCrowded(): boolean
 }
 
 /** High enough to keep disk and CPU busy, low enough that each create stays fast. */
@@ -42,5 +44,6 @@ export function createCellQueue(maker: CellMaker, onMade: () => void): CellQueue
     },
 
     isBusy: () => waiting > 0,
+    isCrowded: () => waiting > makesAtOnce,
   }
 }

@@ -34,6 +34,8 @@ export interface WarmPools {
   /** Preassigns an identity to the next pre-warmed cell. Resolves once that cell is ready. */
   preassign(identity: Identity, signal: AbortSignal): Promise<Shape>
   list(): PoolStatus[]
+  /** Whether requests wait for their turn to get a new cell. */
+  isCrowded(): boolean
   /** Counts requests that a pool could serve since the start: `hits` got a pre-warmed cell, `misses` did not. */
   counts(): { readonly hits: number; readonly misses: number }
   /** Removes the pre-warmed cells of a deleted template and makes no more. */
@@ -136,6 +138,7 @@ export function createWarmPools(parts: {
 
     preassign: offers.add,
     list: pools.list,
+    isCrowded: queue.isCrowded,
     counts: () => counts,
 
     async removeTemplate(templateId) {

@@ -6,7 +6,9 @@ export function countIdleChecks(before: number, share: number): number {
   return share < idleBelow ? before + 1 : 0
 }
 
-export function idleLevelAfter(idleChecks: number): IdleLevel {
+/** On a crowded node, creates wait for the processor time that idle sandboxes take. */
+export function idleLevelAfter(idleChecks: number, isCrowded: boolean): IdleLevel {
+  if (isCrowded && idleChecks >= checksPerSecond) return 'asleep'
   if (idleChecks < checksPerSecond * 2) return 'awake'
   return idleChecks < checksPerSecond * 10 ? 'drowsy' : 'asleep'
 }
