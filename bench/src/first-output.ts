@@ -37,6 +37,17 @@ export async function timeCreate(cloud: HttpCloud): Promise<CreateTiming> {
   return { createdMs, printedMs }
 }
 
+/**
+ * Runs a few commands, so that sandboxes of all kinds have compiled the same code and have about as much memory: a booted
+ * one otherwise has less than one from the pool.
+ */
+export async function runFirstCommands(cloud: HttpCloud, sandbox: HttpSandbox): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) {
+    const rest = await runUntilFirstOutput(cloud, sandbox)
+    await rest()
+  }
+}
+
 export async function killSandbox(cloud: HttpCloud, sandboxId: string): Promise<void> {
   const { status, text } = await cloud.platform('DELETE', `/sandboxes/${sandboxId}`)
   if (status !== 204) throw new Error(`Cannot kill sandbox ${sandboxId}: ${status} ${text}`)

@@ -5,7 +5,7 @@
  */
 import { envdHeaders, openProcess, shell } from '@atoll/system-tests/http-cloud'
 import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
-import { killSandbox } from '../first-output.ts'
+import { killSandbox, runFirstCommands } from '../first-output.ts'
 import { waitForQuietNode } from '../pool.ts'
 import { openRunscCommands } from '../runsc-checkpoints.ts'
 import type { RawCopy, RunscCommands } from '../runsc-checkpoints.ts'
@@ -25,6 +25,8 @@ export const agentDay: Scenario = {
     const { cloud, handle } = opened.use(await testBed.sandbox('gvisor', 'pooled'))
     // A booted sandbox: its bundle names its real root, which runsc needs for copies.
     const raw = opened.use(await testBed.sandbox('gvisor'))
+    await runFirstCommands(cloud, handle)
+    await runFirstCommands(raw.cloud, raw.handle)
     const commands = await openRunscCommands(raw.cloud, raw.handle)
     const { row } = await interleave(context, [
       (samples) => runWithRunsc(samples, commands),

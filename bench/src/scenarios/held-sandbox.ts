@@ -92,9 +92,12 @@ async function recordPaused(
   if (status !== 204) throw new Error(`Cannot pause sandbox ${sandboxID}: ${status} ${text}`)
   const names = await namesOf(cloud.installation.dataDir)
   const cellId = await cellOf(names, sandboxID)
-  const processes = await processesOfCell(names, cellId)
-  if (processes.length > 0)
-    throw new Error(`Paused sandbox ${sandboxID} still has processes: ${processes.join()}`)
+  // They end after the answer to the pause.
+  await waitFor(
+    `the processes of paused sandbox ${sandboxID} to end`,
+    async () => (await processesOfCell(names, cellId)).length === 0,
+    { timeoutMs: 60_000 },
+  )
   // The control group is gone, so no memory is charged.
   const group = `/${names.cgroup}/${cellId}`
   memory.record(paused(runtime), await groupMemoryMb(group).catch(() => 0))

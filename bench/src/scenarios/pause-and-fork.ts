@@ -6,7 +6,7 @@
  * pools: each restore there makes its own cell.
  */
 import type { HttpCloud, HttpSandbox } from '@atoll/system-tests/http-cloud'
-import { killSandbox, runUntilFirstOutput } from '../first-output.ts'
+import { killSandbox, runFirstCommands, runUntilFirstOutput } from '../first-output.ts'
 import { waitForQuietNode } from '../pool.ts'
 import { openRunscCheckpoints } from '../runsc-checkpoints.ts'
 import { interleave, timed } from '../scenario.ts'
@@ -46,6 +46,7 @@ export const pauseAndFork: Scenario = {
     for (const { name, runtime, kind } of installations) {
       const { cloud, handle: source } = opened.use(await testBed.sandbox(runtime, kind))
       const { handle: pausedSandbox } = opened.use(await testBed.sandbox(runtime, kind))
+      for (const sandbox of [source, pausedSandbox]) await runFirstCommands(cloud, sandbox)
       const subject = { name, cloud, keepsMemory: runtime === 'gvisor' }
       const all = [
         pauseAndResume(subject, pausedSandbox),
@@ -107,6 +108,7 @@ async function checkpointWithRunsc(
 ): Promise<Measurement> {
   // A booted sandbox: its bundle names its real root, which runsc needs for copies.
   const { cloud, handle: source } = opened.use(await testBed.sandbox('gvisor'))
+  await runFirstCommands(cloud, source)
   const copies = await openRunscCheckpoints(cloud, source)
   return async ({ record }) => {
     const checkpointMs = await copies.checkpoint()
