@@ -146,6 +146,7 @@ async function setUpNode(t: TestContext) {
   const layers = createObjectLayers({
     ...{ transfers, marks, claims: rememberClaims(condemned, nowMs) },
     steps: {
+      use: () => true,
       chain: () => [folder],
       describe: () => ({ key: 'k', sizeBytes: 1 }),
       adopt: async () => assert.fail('the layer is here'),
