@@ -28,6 +28,7 @@ interface Subject {
   readonly name: string
   readonly cloud: HttpCloud
   readonly keepsMemory: boolean
+  readonly hasPools: boolean
 }
 
 export const pauseAndFork: Scenario = {
@@ -47,7 +48,9 @@ export const pauseAndFork: Scenario = {
       const { cloud, handle: source } = opened.use(await testBed.sandbox(runtime, kind))
       const { handle: pausedSandbox } = opened.use(await testBed.sandbox(runtime, kind))
       for (const sandbox of [source, pausedSandbox]) await runFirstCommands(cloud, sandbox)
-      const subject = { name, cloud, keepsMemory: runtime === 'gvisor' }
+      const subject = {
+        ...{ name, cloud, keepsMemory: runtime === 'gvisor', hasPools: kind === 'pooled' },
+      }
       const all = [
         pauseAndResume(subject, pausedSandbox),
         createFromSnapshot(subject, source),
@@ -74,6 +77,7 @@ export const pauseAndFork: Scenario = {
           row(rawBoth(1)),
           row(rawBoth(10)),
           ...rowsOf('gvisor'),
+          row(createFromUsed, rawRestore(1)),
           ...rowsOf('gvisor without pools'),
           row(rawRun),
           row('Atoll, runc: pause'),
@@ -89,6 +93,7 @@ export const pauseAndFork: Scenario = {
 }
 
 const rawRun = 'runc run true'
+const createFromUsed = 'Atoll, gvisor: third create from a snapshot'
 const rawCheckpoint = 'runsc checkpoint'
 const rawRestore = (count: number) => `runsc restore x${count}`
 const rawBoth = (count: number) => `runsc checkpoint, restore x${count}`
@@ -138,15 +143,29 @@ function pauseAndResume(
   }
 }
 
-function createFromSnapshot({ name, cloud }: Subject, { sandboxID }: HttpSandbox): Measurement {
-  let snapshot: Promise<string> | undefined
+/** Uses a new snapshot in each round: one that was used lately has a warm pool. */
+function createFromSnapshot(
+  { name, cloud, hasPools }: Subject,
+  { sandboxID }: HttpSandbox,
+): Measurement {
   return async ({ record }) => {
-    snapshot ??= post(cloud, `/sandboxes/${sandboxID}/snapshots`, {})
-    const { snapshotID: templateID }: { readonly snapshotID: string } = JSON.parse(await snapshot)
-    const began = performance.now()
-    const sandbox = await cloud.createSandbox({ templateID, timeout: sandboxTimeoutSeconds })
-    record(`Atoll, ${name}: create from a snapshot`, performance.now() - began)
-    await killSandbox(cloud, sandbox.sandboxID)
+    const text = await post(cloud, `/sandboxes/${sandboxID}/snapshots`, {})
+    const { snapshotID: templateID }: { readonly snapshotID: string } = JSON.parse(text)
+    const create = async () => {
+      const began = performance.now()
+      const sandbox = await cloud.createSandbox({ templateID, timeout: sandboxTimeoutSeconds })
+      const ms = performance.now() - began
+      await killSandbox(cloud, sandbox.sandboxID)
+      return ms
+    }
+    await waitForQuietNode(cloud)
+    record(`Atoll, ${name}: create from a snapshot`, await create())
+    if (hasPools) {
+      await create()
+      await waitForQuietNode(cloud)
+      record(createFromUsed, await create())
+    }
+    await cloud.platform('DELETE', `/templates/${templateID}`)
   }
 }
 

@@ -48,6 +48,14 @@ const Pool = z
   })
   .meta({ id: 'NodePool' })
 
+const SnapshotPool = z
+  .object({
+    snapshotID: z.string(),
+    ready: z.int().min(0),
+    target: z.int().min(0).describe('Current target size'),
+  })
+  .meta({ id: 'NodeSnapshotPool' })
+
 const MachineInfo = z
   .object({
     cpuFamily: z.string(),
@@ -69,6 +77,11 @@ export const NodeDetail = z
     pools: z
       .array(Pool)
       .describe('Warm pools by template: started sandboxes that are not assigned yet'),
+    snapshotPools: z
+      .array(SnapshotPool)
+      .describe(
+        'Warm pools of snapshots that were used often lately: copies that are not assigned yet',
+      ),
     metrics: Metrics,
     createSuccesses: z.int().min(0).describe('Since this API process started'),
     createFails: z.int().min(0).describe('Since this API process started'),

@@ -22,6 +22,7 @@ const idle: SimulatedUsage = {
 
 const nodeUsage = {
   pools: [{ templateId: 'base', ready: 1, target: 2 }],
+  snapshotPools: [{ snapshotId: 's1', ready: 1, target: 1 }],
   cpuCount: 4,
   cpuPercent: 12.6,
   memoryTotalBytes: 2n ** 34n,

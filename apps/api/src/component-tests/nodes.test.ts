@@ -33,6 +33,7 @@ test('GET /nodes/:id returns status, counters, pools and metrics of the node', a
     sandboxCount: 2,
     sandboxPausedCount: 1,
     pools: [{ templateID: 'base', ready: 1, target: 2 }],
+    snapshotPools: [{ snapshotID: 's1', ready: 1, target: 1 }],
     metrics: {
       allocatedCPU: 4,
       cpuPercent: 13,

@@ -183,6 +183,11 @@ export interface NodeUsage {
     readonly ready: number
     readonly target: number
   }[]
+  readonly snapshotPools: readonly {
+    readonly snapshotId: string
+    readonly ready: number
+    readonly target: number
+  }[]
   readonly allocatedCpuCount: number
   readonly allocatedMemoryBytes: number
   readonly cpuCount: number

@@ -72,6 +72,9 @@ function toDetail(node: NodeView, counts: CreationCounts): z.infer<typeof NodeDe
     sandboxCount: usage.sandboxCount,
     sandboxPausedCount: usage.pausedCount,
     pools: usage.pools.map(({ templateId, ...pool }) => ({ templateID: templateId, ...pool })),
+    snapshotPools: usage.snapshotPools.map(({ snapshotId, ...pool }) => ({
+      ...{ snapshotID: snapshotId, ...pool },
+    })),
     metrics: {
       allocatedCPU: usage.allocatedCpuCount,
       cpuPercent: Math.round(usage.cpuPercent),

@@ -34,6 +34,9 @@ export function toUsage(message: MeasureNodeResponse): NodeUsage {
     sandboxCount,
     pausedCount,
     pools: pools.map(({ templateId, ready, target }) => ({ templateId, ready, target })),
+    snapshotPools: message.snapshotPools.map(({ snapshotId, ready, target }) => ({
+      ...{ snapshotId, ready, target },
+    })),
     allocatedCpuCount,
     allocatedMemoryBytes: Number(message.allocatedMemoryBytes),
     cpuCount,

@@ -35,6 +35,7 @@ function view(nodes: SimulatedNodes, id: string) {
     ...{ sandboxCount: 3, sandboxPausedCount: 1, sandboxStartingCount: 0 },
     ...{ createSuccesses: 4, createFails: 1 },
     pools: [{ templateID: 'base', ready: 1, target: 2 }],
+    snapshotPools: [],
     metrics: {
       ...{ allocatedCPU: 6, cpuPercent: 42, cpuCount: 16, allocatedMemoryBytes: 3 * 1024 ** 3 },
       ...{ memoryUsedBytes: 8 * 1024 ** 3, memoryTotalBytes: 32 * 1024 ** 3 },

@@ -78,6 +78,7 @@ export function openWarmPools(
       ...ports,
       ...envdPorts,
       findTemplate: files.findReadable,
+      snapshotBytes: host.snapshots.sizeBytes,
       freeze: host.cgroups.freeze,
       async thaw(cellId) {
         // Throw here: a frozen process counts as alive, so no other check would notice.

@@ -2,6 +2,7 @@ import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { SandboxSample } from '../app/health/usage-samples.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
+import type { PoolStatus } from '../app/pools/pool-set.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
 import type { MachineFacts, MachineUsage } from '../domain/host/machine.ts'
 
@@ -59,11 +60,7 @@ export function measurementMethods({
         ...usage,
         sandboxCount: running.length,
         pausedCount: sandboxes.paused().length,
-        pools: pools.list().map(({ shape, ready, target }) => ({
-          templateId: shape.templateId,
-          ready,
-          target,
-        })),
+        ...poolsIn(pools.list()),
         poolHits: BigInt(hits),
         poolMisses: BigInt(misses),
         ...(egress && { egress: toBigInts(egress) }),
@@ -101,4 +98,17 @@ function toBigInts(decisions: EgressDecisions) {
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0)
+}
+
+/** Two lists, since an older api knows only pools of templates. */
+function poolsIn(all: readonly PoolStatus[]) {
+  return {
+    pools: all.flatMap(({ shape, snapshotId, ready, target }) =>
+      snapshotId === undefined ? [{ templateId: shape.templateId, ready, target }] : [],
+    ),
+    // Without those of snapshots that were used once.
+    snapshotPools: all.flatMap(({ snapshotId, ready, target }) =>
+      snapshotId === undefined || ready + target === 0 ? [] : [{ snapshotId, ready, target }],
+    ),
+  }
 }

@@ -54,7 +54,7 @@ function nodeService(parts: ServiceParts): ServiceImpl<typeof NodeService> {
     ...sandboxMethods(sandboxes, pools),
     ...movingMethods(sandboxes, objects),
     ...sandboxViewMethods(sandboxes, parts.events, objects),
-    ...snapshotMethods(parts.snapshots, objects),
+    ...snapshotMethods(parts.snapshots, objects, pools),
     ...logMethods(parts.logs),
     ...changeMethods(parts.changes),
     ...connectionMethods(parts.listConnections, parts.listDenied),

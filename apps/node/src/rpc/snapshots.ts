@@ -1,12 +1,14 @@
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { ObjectAccess } from '../app/objects/object-access.ts'
+import type { WarmPools } from '../app/pools/warm-pools.ts'
 import { checkId } from '../domain/sandboxes/cell.ts'
 import type { SnapshotStore } from '../domain/sandboxes/snapshot.ts'
 
 export function snapshotMethods(
   snapshots: SnapshotStore,
   objects: ObjectAccess,
+  pools: Pick<WarmPools, 'removeSnapshot'>,
 ): Pick<ServiceImpl<typeof NodeService>, 'deleteSnapshot' | 'listSnapshots'> {
   return {
     async deleteSnapshot({ snapshotId, deleteObjects }) {
@@ -15,6 +17,7 @@ export function snapshotMethods(
       if (deleteObjects && !snapshots.isTemporary(snapshotId)) {
         await objects.deleteObjects('snapshots', snapshotId)
       }
+      await pools.removeSnapshot(snapshotId)
       await snapshots.remove(snapshotId)
       return {}
     },

@@ -2,6 +2,7 @@ import type { Snapshot, SnapshotPlace, SnapshotStore } from '../domain/sandboxes
 
 export function memorySnapshots(): SnapshotStore {
   const all = new Map<string, Snapshot>()
+  const temporary = new Set<string>()
   const place = (id: string) => ({ disk: `/snapshots/${id}/disk`, memoryDir: `/snapshots/${id}/m` })
   async function add(
     snapshot: Snapshot,
@@ -12,8 +13,11 @@ export function memorySnapshots(): SnapshotStore {
   }
   return {
     add,
-    addTemporary: add,
-    isTemporary: () => false,
+    addTemporary(snapshot, write) {
+      temporary.add(snapshot.snapshotId)
+      return add(snapshot, write)
+    },
+    isTemporary: (id) => temporary.has(id),
     find: async (id) => all.get(id),
     list: async () => [...all.values()],
     listQuarantined: async () => [],

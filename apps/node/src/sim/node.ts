@@ -155,6 +155,7 @@ function simulatePools(
       thaw: runtime.thaw,
       isAlive: ({ record }) => record.process !== undefined && alive.has(record.process.pid),
       memoryBytes: ports.memoryBytes,
+      snapshotBytes: overrides.snapshotBytes ?? ports.snapshots.sizeBytes,
       checkDisk: () => {},
       freeMemoryBytes: overrides.freeMemoryBytes ?? (async () => 2 ** 40),
       nowMs: () => clock.nowMs,

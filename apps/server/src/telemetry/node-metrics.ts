@@ -65,8 +65,9 @@ function update(metrics: NodeMetrics, usage: MeasureNodeResponse): void {
   const { sandboxes, target, takes, cpus, memory, disk, connections, names } = metrics
   sandboxes.set({ state: 'running' }, usage.sandboxCount)
   sandboxes.set({ state: 'paused' }, usage.pausedCount)
-  sandboxes.set({ state: 'ready' }, sum(usage.pools.map(({ ready }) => ready)))
-  target.set(sum(usage.pools.map((pool) => pool.target)))
+  const pools = [...usage.pools, ...usage.snapshotPools]
+  sandboxes.set({ state: 'ready' }, sum(pools.map(({ ready }) => ready)))
+  target.set(sum(pools.map((pool) => pool.target)))
   set(takes, { result: 'hit' }, usage.poolHits)
   set(takes, { result: 'miss' }, usage.poolMisses)
   cpus.set({ kind: 'total' }, usage.cpuCount)

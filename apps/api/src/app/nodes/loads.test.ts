@@ -10,6 +10,7 @@ const usage: NodeUsage = {
   sandboxCount: 3,
   pausedCount: 0,
   pools: [{ templateId: 'base', ready: 1, target: 2 }],
+  snapshotPools: [],
   allocatedCpuCount: 6,
   allocatedMemoryBytes: 3 * gigabyte,
   cpuCount: 16,

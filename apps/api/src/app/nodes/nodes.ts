@@ -46,6 +46,7 @@ const unknownUsage: NodeUsage = {
   sandboxCount: 0,
   pausedCount: 0,
   pools: [],
+  snapshotPools: [],
   allocatedCpuCount: 0,
   allocatedMemoryBytes: 0,
   cpuCount: 0,

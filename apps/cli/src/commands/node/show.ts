@@ -41,5 +41,8 @@ function toRows(node: NodeInfo, now: Date): string[][] {
     ...pools.map(({ templateID, ready, target }) => [
       ...['warm pool', `${templateID}: ${ready} of ${target} ready`],
     ]),
+    ...node.snapshotPools.map(({ snapshotID, ready, target }) => [
+      ...['warm pool', `snapshot ${snapshotID}: ${ready} of ${target} ready`],
+    ]),
   ]
 }

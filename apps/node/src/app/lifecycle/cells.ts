@@ -38,7 +38,9 @@ export interface CellPlan {
   readonly shape: Shape
   /** Files to boot from instead of the shape's template. */
   readonly files?: TemplateFiles | undefined
-  readonly from?: (SnapshotPlace & { readonly snapshot: SavedParts }) | undefined
+  readonly from?: SavedState | undefined
+  /** Snapshot of `from`, if it may have a warm pool of its own. */
+  readonly snapshotId?: string | undefined
   /** A request waits for this cell: a blank cell may serve it, and it counts as demand for blank cells. */
   readonly isUrgent?: boolean
   /** Applied before the cell runs: restored processes run at once. */
@@ -46,8 +48,10 @@ export interface CellPlan {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Parts of a cell whose state was saved, and the release that wrote its memory. */
-type SavedParts = CellParts & Pick<Snapshot, 'memory'>
+/** Parts of a cell whose state was saved, the release that wrote its memory, and the files. */
+export interface SavedState extends SnapshotPlace {
+  readonly snapshot: CellParts & Pick<Snapshot, 'memory'>
+}
 
 export interface LaunchOptions {
   readonly slot: Slot

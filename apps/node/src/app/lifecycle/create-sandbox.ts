@@ -5,7 +5,7 @@ import { withAuthority } from '../../domain/network/network-rules.ts'
 import type { Authority } from '@atoll/contracts/network/rules'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
-import type { SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
+import type { Snapshot, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
 import type { WarmPools } from '../pools/warm-pools.ts'
 import type { Cells } from './cells.ts'
 import { checkReadable } from './check-readable.ts'
@@ -47,7 +47,7 @@ export function createCreateSandbox(parts: {
       from?.snapshot.authority,
       ports.createAuthority,
     )
-    const cell = await pools.take({ shape: request.shape, from, network, signal })
+    const cell = await pools.take({ shape: request.shape, from, network, signal, ...pooled(from) })
     // A copy keeps the variables of the original, which are in its memory, unless the request has others.
     const hasVariables = Object.keys(request.owner.envVars).length > 0
     const envVars = hasVariables || !from ? request.owner.envVars : from.snapshot.envVars
@@ -72,6 +72,13 @@ export function createCreateSandbox(parts: {
     }
     const owned = { ...cell, record: { ...cell.record, owner } }
     return claimOrErase(cell, () => claim.startPreassigned(owned, signal))
+  }
+
+  /** Snapshots of forks are gone soon, and one without memory would run its start command without a network. */
+  function pooled(from: { readonly snapshot: Snapshot } | undefined) {
+    if (from?.snapshot.memory === undefined) return {}
+    const { snapshotId } = from.snapshot
+    return snapshots.isTemporary(snapshotId) ? {} : { snapshotId }
   }
 
   async function claimOrErase(

@@ -1,6 +1,6 @@
 import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
-import type { Cell, CellRecord, Shape } from '../../domain/sandboxes/cell.ts'
+import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
 import type { Identity } from '../../domain/sandboxes/sandbox.ts'
 import type { CellMaker } from './cell-maker.ts'
 import type { IdentityOffers } from './identity-offers.ts'
@@ -15,6 +15,8 @@ export interface PoolFillerPorts {
   assignIdentity(cell: Cell, identity: Identity): Promise<void>
   freeze(cellId: string): Promise<void>
   memoryBytes(cellId: string): Promise<number>
+  /** Bytes that a snapshot takes on disk, memory included. */
+  snapshotBytes(snapshotId: string): Promise<number>
   nowMs(): number
   onError(error: unknown): void
 }
@@ -29,6 +31,8 @@ export interface PoolFiller {
   close(): Promise<void>
 }
 
+/** Programs in a copy of a snapshot run for a moment before it is frozen, and nobody has decided yet what they may reach. */
+const noNetwork = { allowOut: [], denyOut: ['0.0.0.0/0'] }
 /** Pause of a pool after a failure. An immediate retry would slow down waiting requests. */
 const failurePauseMs = 5_000
 
@@ -53,11 +57,13 @@ export function createPoolFiller(parts: {
     prototypes: parts.prototypes,
     patienceMs,
     onSlowEnd(shape, failure) {
-      if (failure) pauseAfterFailure(shape, failure.error)
+      const pool = pools.find(shape)
+      if (failure && pool) pauseAfterFailure(pool, failure.error)
       nudge()
     },
   })
-  const neediest = () => pools.neediest(preparation.isSlow)
+  const neediest = () =>
+    pools.neediest(({ shape, snapshot }) => !snapshot && preparation.isSlow(shape))
 
   function nudge(): void {
     if (filling || isClosed || !neediest()) return
@@ -80,17 +86,17 @@ export function createPoolFiller(parts: {
       if (!pool) return
       try {
         await maker.checkHost()
-        if (await preparation.isDoneSoon(pool.shape)) await addCell(pool)
+        if (pool.snapshot) await addCopy(pool, pool.snapshot)
+        else if (await preparation.isDoneSoon(pool.shape)) await addCell(pool)
       } catch (error) {
-        pauseAfterFailure(pool.shape, error)
+        pauseAfterFailure(pool, error)
       }
     }
   }
 
   /** Ignores a removed pool: its cancellation is not a failure. */
-  function pauseAfterFailure(shape: Shape, error: unknown): void {
-    const pool = pools.find(shape)
-    if (isClosed || !pool) return
+  function pauseAfterFailure(pool: Pool, error: unknown): void {
+    if (isClosed || !pools.has(pool)) return
     // A full disk is already logged elsewhere.
     if (!(error instanceof Fault && error.reason === diskFull)) ports.onError(error)
     pool.pausedUntilMs = ports.nowMs() + failurePauseMs
@@ -103,18 +109,43 @@ export function createPoolFiller(parts: {
     const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
     const offer = offers.take()
     try {
-      await ports.prepare(cell)
-      if (offer) await ports.assignIdentity(cell, offer.identity)
-      await ports.freeze(cell.record.cellId)
-      frozen.add(cell.record.cellId)
-      await ports.records.update(cell.record)
-      const bytes = await ports.memoryBytes(cell.record.cellId)
-      if (pools.find(pool.shape) !== pool) throw new Error('the template was removed meanwhile')
-      pool.cells.push({ cell, bytes, preassignedAs: offer?.identity })
+      await addFrozen(pool, cell, offer?.identity)
       offer?.resolve(pool.shape)
     } catch (error) {
-      frozen.delete(cell.record.cellId)
       if (offer) offers.putBack(offer)
+      throw error
+    }
+  }
+
+  /**
+   * Its record stays in the phase `making`, so that no agent that is started later puts the cell, which has data of one
+   * team, into the pool of its shape.
+   */
+  async function addCopy(pool: Pool, snapshot: NonNullable<Pool['snapshot']>): Promise<void> {
+    if (snapshot.expectedBytes === undefined) {
+      snapshot.expectedBytes = await ports.snapshotBytes(snapshot.snapshotId)
+      // May be too large for the memory of all pools.
+      return
+    }
+    const plan = { shape: pool.shape, from: snapshot.from, network: noNetwork }
+    const { cell } = await maker.make(plan)
+    await addFrozen(pool, cell, undefined)
+  }
+
+  /** A failure erases the cell. */
+  async function addFrozen(pool: Pool, cell: Cell, identity: Identity | undefined): Promise<void> {
+    const { cellId } = cell.record
+    try {
+      await ports.prepare(cell)
+      if (identity) await ports.assignIdentity(cell, identity)
+      await ports.freeze(cellId)
+      frozen.add(cellId)
+      await ports.records.update(cell.record)
+      const bytes = await ports.memoryBytes(cellId)
+      if (!pools.has(pool)) throw new Error('the template or snapshot was removed meanwhile')
+      pool.cells.push({ cell, bytes, preassignedAs: identity })
+    } catch (error) {
+      frozen.delete(cellId)
       await parts.erase(cell)
       throw error
     }

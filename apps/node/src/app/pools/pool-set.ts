@@ -1,8 +1,13 @@
 import { shapeKey } from '../../domain/sandboxes/cell.ts'
 import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
-import { createDemand } from '../../domain/sandboxes/demand.ts'
+import {
+  createDemand,
+  createRepeatedDemand,
+  repeatedWithinMs,
+} from '../../domain/sandboxes/demand.ts'
 import type { Demand } from '../../domain/sandboxes/demand.ts'
 import type { Identity } from '../../domain/sandboxes/sandbox.ts'
+import type { SavedState } from '../lifecycle/cells.ts'
 
 /** Estimated memory of a cell before the first one is measured. */
 export const estimatedCellBytes = 100 * 1024 * 1024
@@ -13,6 +18,16 @@ export interface Pool {
   readonly cells: PoolCell[]
   /** Time of the next attempt after a failure. */
   pausedUntilMs: number
+  /** Present: the cells are copies of this snapshot, not of the template. */
+  readonly snapshot?: SnapshotSource
+  lastNeededAtMs: number
+}
+
+interface SnapshotSource {
+  readonly snapshotId: string
+  readonly from: SavedState
+  /** Memory that the first copy may take. Absent: not known yet. */
+  expectedBytes?: number
 }
 
 export interface PoolCell {
@@ -23,21 +38,28 @@ export interface PoolCell {
 
 export interface PoolStatus {
   readonly shape: Shape
+  /** Absent: the pool of the template. */
+  readonly snapshotId?: string
   readonly ready: number
   readonly target: number
 }
 
-/** The warm pool of each shape, and how much memory all pools may take. */
+/** The warm pools of shapes and of snapshots, and how much memory all pools may take. */
 export interface PoolSet {
   /** Returns the pool of a shape. Adds one with this minimum size when there is none. */
   ensure(shape: Shape, floor?: number): Pool
+  /** Returns the pool of a snapshot, as `ensure` does. */
+  ensureSnapshot(shape: Shape, snapshotId: string, from: SavedState): Pool
   find(shape: Shape): Pool | undefined
+  has(pool: Pool): boolean
   values(): Pool[]
-  /** Removes the pools of a template and returns them. */
-  remove(templateId: string): Pool[]
+  /** Removes the pools that match and returns them. */
+  remove(matches: (pool: Pool) => boolean): Pool[]
+  /** Forgets empty pools of snapshots that were not needed lately. */
+  forgetUnused(): void
   list(): PoolStatus[]
-  /** Returns the pool that lacks most cells, unless the memory of all pools is used up. */
-  neediest(isExcluded: (shape: Shape) => boolean): Pool | undefined
+  /** Returns the pool that lacks most cells, of those whose next cell fits into the memory of all pools. */
+  neediest(isExcluded: (pool: Pool) => boolean): Pool | undefined
 }
 
 export function createPoolSet(parts: { readonly budgetBytes: number; nowMs(): number }): PoolSet {
@@ -45,50 +67,94 @@ export function createPoolSet(parts: { readonly budgetBytes: number; nowMs(): nu
   const values = () => [...pools.values()]
   const missing = ({ demand, cells }: Pool, nowMs: number) => demand.level(nowMs) - cells.length
 
-  function isFull(): boolean {
-    const taken = values().flatMap(({ cells }) => cells.map(({ bytes }) => bytes))
-    const largest = taken.length === 0 ? estimatedCellBytes : Math.max(...taken)
-    return taken.reduce((sum, bytes) => sum + bytes, largest) > parts.budgetBytes
+  /** Returns the pools whose next cell fits into the budget. */
+  function withRoom(): Pool[] {
+    const all = values()
+    const left = all.reduce((rest, { cells }) => rest - sum(bytesOf(cells)), parts.budgetBytes)
+    const cellsOfShapes = all.filter(({ snapshot }) => !snapshot).flatMap(({ cells }) => cells)
+    const largest = largestOf(cellsOfShapes) ?? estimatedCellBytes
+    const next = ({ snapshot, cells }: Pool) =>
+      snapshot ? (largestOf(cells) ?? snapshot.expectedBytes ?? estimatedCellBytes) : largest
+    return all.filter((pool) => next(pool) <= left)
+  }
+
+  function add(key: string, pool: Omit<Pool, 'cells' | 'pausedUntilMs' | 'lastNeededAtMs'>): Pool {
+    const added = { ...pool, cells: [], pausedUntilMs: 0, lastNeededAtMs: parts.nowMs() }
+    pools.set(key, added)
+    return added
+  }
+
+  function remove(matches: (pool: Pool) => boolean): Pool[] {
+    const removed = values().filter(matches)
+    for (const pool of removed) pools.delete(keyOf(pool))
+    return removed
   }
 
   return {
     ensure(shape, floor = 0) {
       const key = shapeKey(shape)
-      const pool = pools.get(key) ?? {
-        shape,
-        demand: createDemand(floor),
-        cells: [],
-        pausedUntilMs: 0,
-      }
-      pools.set(key, pool)
-      return pool
+      return pools.get(key) ?? add(key, { shape, demand: createDemand(floor) })
+    },
+
+    ensureSnapshot(shape, snapshotId, from) {
+      const key = snapshotKey(snapshotId)
+      const pool = { shape, demand: createRepeatedDemand(), snapshot: { snapshotId, from } }
+      return pools.get(key) ?? add(key, pool)
     },
 
     find: (shape) => pools.get(shapeKey(shape)),
+    has: (pool) => pools.get(keyOf(pool)) === pool,
     values,
+    remove,
 
-    remove(templateId) {
-      const removed = values().filter(({ shape }) => shape.templateId === templateId)
-      for (const { shape } of removed) pools.delete(shapeKey(shape))
-      return removed
+    forgetUnused() {
+      const nowMs = parts.nowMs()
+      remove(
+        ({ snapshot, cells, demand, lastNeededAtMs }) =>
+          snapshot !== undefined &&
+          cells.length === 0 &&
+          demand.level(nowMs) === 0 &&
+          nowMs - lastNeededAtMs > repeatedWithinMs,
+      )
     },
 
     list: () =>
-      values().map(({ shape, demand, cells }) => ({
+      values().map(({ shape, snapshot, demand, cells }) => ({
         shape,
+        ...(snapshot && { snapshotId: snapshot.snapshotId }),
         ready: cells.length,
         target: demand.level(parts.nowMs()),
       })),
 
     neediest(isExcluded) {
-      if (isFull()) return undefined
       const nowMs = parts.nowMs()
-      return values()
+      return withRoom()
         .filter((pool) => pool.pausedUntilMs <= nowMs && missing(pool, nowMs) > 0)
-        .filter(({ shape }) => !isExcluded(shape))
+        .filter((pool) => !isExcluded(pool))
         .toSorted((a, b) => missing(b, nowMs) - missing(a, nowMs))[0]
     },
   }
+}
+
+function keyOf({ shape, snapshot }: Pool): string {
+  return snapshot ? snapshotKey(snapshot.snapshotId) : shapeKey(shape)
+}
+
+/** Differs from the keys of shapes, which have three hyphens. */
+function snapshotKey(snapshotId: string): string {
+  return `snapshot-${snapshotId}`
+}
+
+function bytesOf(cells: readonly PoolCell[]): number[] {
+  return cells.map(({ bytes }) => bytes)
+}
+
+function largestOf(cells: readonly PoolCell[]): number | undefined {
+  return cells.length === 0 ? undefined : Math.max(...bytesOf(cells))
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
 }
 
 /**

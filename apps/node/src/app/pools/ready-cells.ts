@@ -1,11 +1,12 @@
 import type { NetworkRules } from '@atoll/contracts/network/rules'
-import type { Cell, Shape } from '../../domain/sandboxes/cell.ts'
+import type { Cell } from '../../domain/sandboxes/cell.ts'
 import type { Slot } from '../../domain/network/slot.ts'
 import { indexOfAny } from './pool-set.ts'
-import type { Pool, PoolCell, PoolSet } from './pool-set.ts'
+import type { Pool, PoolCell } from './pool-set.ts'
 
 export interface ReadyCellPorts {
-  setRules(slot: Slot, rules: NetworkRules): Promise<void>
+  /** Undefined: no rules. */
+  setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   isAlive(cell: Cell): boolean
   nowMs(): number
   onError(error: unknown): void
@@ -17,7 +18,8 @@ export interface ReadyCells {
    * Takes a cell with these network rules applied. `find` returns the index of the wanted cell, or a negative number.
    */
   take(
-    request: { readonly shape: Shape; readonly network?: NetworkRules | undefined },
+    pool: Pool,
+    network: NetworkRules | undefined,
     find: (ready: readonly PoolCell[]) => number,
   ): Promise<Cell | undefined>
   /** Removes all cells of a pool. */
@@ -28,14 +30,13 @@ export interface ReadyCells {
 
 export function createReadyCells(parts: {
   readonly ports: ReadyCellPorts
-  readonly pools: PoolSet
   /** Cells of the pools that are frozen. */
   readonly frozen: Set<string>
   readonly erase: (cell: Cell) => Promise<void>
   /** Called with the number of cells that are left in the pool. */
   readonly onTaken: (left: number) => void
 }): ReadyCells {
-  const { ports, pools, frozen, erase } = parts
+  const { ports, frozen, erase } = parts
 
   function takeLiving(pool: Pool, find: (ready: readonly PoolCell[]) => number): Cell | undefined {
     const { cells: ready } = pool
@@ -54,13 +55,13 @@ export function createReadyCells(parts: {
   }
 
   return {
-    async take({ shape, network }, find) {
-      const pool = pools.ensure(shape)
+    async take(pool, network, find) {
       const cell = takeLiving(pool, find)
       if (!cell) return undefined
       parts.onTaken(pool.cells.length)
       try {
-        if (network) await ports.setRules(cell.slot, network)
+        // A copy of a snapshot had no network so far.
+        if (network || pool.snapshot) await ports.setRules(cell.slot, network)
         return cell
       } catch (error) {
         // Rethrow the original error; cleanup errors are secondary.

@@ -10,14 +10,14 @@ import { createIdentityOffers } from './identity-offers.ts'
 import { createPoolFiller } from './pool-filler.ts'
 import type { PoolFillerPorts } from './pool-filler.ts'
 import { createPoolSet, estimatedCellBytes, indexOfAny } from './pool-set.ts'
-import type { PoolStatus } from './pool-set.ts'
+import type { Pool, PoolStatus } from './pool-set.ts'
 import type { Prototypes } from './prototypes.ts'
 import { createReadyCells } from './ready-cells.ts'
 import type { ReadyCellPorts } from './ready-cells.ts'
 
 /**
- * Source of new cells: a warm pool per shape in demand, else a prototype, else a boot. Cells in the pools are frozen
- * and cost only memory, within a budget.
+ * Source of new cells: a warm pool per shape or snapshot in demand, else a prototype, else a boot. Cells in the pools
+ * are frozen and cost only memory, within a budget.
  */
 export interface WarmPools {
   /** Returns a cell with the plan's network rules applied. A pooled cell may have a preassigned identity. */
@@ -40,6 +40,8 @@ export interface WarmPools {
   counts(): { readonly hits: number; readonly misses: number }
   /** Removes the pre-warmed cells of a deleted template and makes no more. */
   removeTemplate(templateId: string): Promise<void>
+  /** Removes the pre-warmed copies of a snapshot and makes no more. */
+  removeSnapshot(snapshotId: string): Promise<void>
   /** Removes pre-warmed cells beyond the demand. */
   trim(): Promise<void>
   /** Stops filling the pools. Pre-warmed cells stay for the next agent. */
@@ -89,7 +91,24 @@ export function createWarmPools(parts: {
   })
   const onTaken = (left: number) =>
     filler.nudgeAfter(refillDelayMs[left === 0 ? 'whenNoneIs' : 'whenMoreAreReady'])
-  const ready = createReadyCells({ ports, pools, frozen, erase, onTaken })
+  const ready = createReadyCells({ ports, frozen, erase, onTaken })
+
+  /** Returns the pool that could serve a request. */
+  function poolFor({ shape, from, files, snapshotId }: CellPlan): Pool | undefined {
+    if (from && snapshotId !== undefined) return pools.ensureSnapshot(shape, snapshotId, from)
+    if (from || files) return undefined
+    // A request for an absent template must not count as demand.
+    if (!ports.findTemplate(shape.templateId)) throw noTemplate(shape)
+    return pools.ensure(shape)
+  }
+
+  async function takeAny(pool: Pool, { network }: CellPlan): Promise<Cell | undefined> {
+    pool.demand.note(ports.nowMs())
+    pool.lastNeededAtMs = ports.nowMs()
+    const found = await ready.take(pool, network, indexOfAny)
+    counts[found ? 'hits' : 'misses'] += 1
+    return found
+  }
 
   for (const { shape, count } of parts.floors) pools.ensure(shape, count)
   for (const cell of parts.adopted) {
@@ -101,25 +120,22 @@ export function createWarmPools(parts: {
 
   return {
     async take(plan) {
-      if (plan.from || plan.files) return queue.make({ ...plan, isUrgent: true })
-      // A request for an absent template must not count as demand.
-      if (!ports.findTemplate(plan.shape.templateId)) throw noTemplate(plan.shape)
-      pools.ensure(plan.shape).demand.note(ports.nowMs())
-      const found = await ready.take(plan, indexOfAny)
-      counts[found ? 'hits' : 'misses'] += 1
+      const pool = poolFor(plan)
+      const found = pool && (await takeAny(pool, plan))
       return found ?? queue.make({ ...plan, isUrgent: true })
     },
 
     async takeWithoutBoot(plan) {
       const { shape } = plan
       if (!ports.findTemplate(shape.templateId)) return undefined
-      const pooled = pools.find(shape) && (await ready.take(plan, indexOfAny))
+      const pool = pools.find(shape)
+      const pooled = pool && (await ready.take(pool, plan.network, indexOfAny))
       if (pooled) return pooled
       return (await parts.prototypes.find(shape)) ? queue.make(plan) : undefined
     },
 
     async takePreassigned(plan, { sandboxId, accessToken }) {
-      const found = await ready.take(plan, (cells) =>
+      const found = await ready.take(pools.ensure(plan.shape), plan.network, (cells) =>
         cells.findIndex(
           ({ preassignedAs: identity }) =>
             identity?.sandboxId === sandboxId && identity.accessToken === accessToken,
@@ -143,11 +159,20 @@ export function createWarmPools(parts: {
 
     async removeTemplate(templateId) {
       filler.removeTemplate(templateId)
-      for (const pool of pools.remove(templateId)) await ready.empty(pool)
+      const removed = pools.remove(
+        ({ shape, snapshot }) => !snapshot && shape.templateId === templateId,
+      )
+      for (const pool of removed) await ready.empty(pool)
+    },
+
+    async removeSnapshot(snapshotId) {
+      const removed = pools.remove(({ snapshot }) => snapshot?.snapshotId === snapshotId)
+      for (const pool of removed) await ready.empty(pool)
     },
 
     async trim() {
       for (const pool of pools.values()) await ready.trim(pool)
+      pools.forgetUnused()
     },
 
     close: filler.close,

@@ -34,3 +34,18 @@ export function createDemand(floor: number): Demand {
 }
 
 const maxCounted = 256
+
+/** Demand that begins with the second request within a minute: most snapshots are used once. */
+export function createRepeatedDemand(): Demand {
+  const demand = createDemand(0)
+  let lastMs = -Infinity
+  return {
+    note(nowMs) {
+      if (nowMs - lastMs <= repeatedWithinMs) demand.note(nowMs)
+      lastMs = nowMs
+    },
+    level: demand.level,
+  }
+}
+
+export const repeatedWithinMs = 60_000

@@ -230,6 +230,11 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
    * @generated from field: atoll.node.v1.EgressDecisions egress = 22;
    */
   egress?: EgressDecisions | undefined;
+
+  /**
+   * @generated from field: repeated atoll.node.v1.SnapshotPool snapshot_pools = 23;
+   */
+  snapshotPools: SnapshotPool[];
 };
 
 /**
@@ -307,6 +312,36 @@ export declare type Pool = Message<"atoll.node.v1.Pool"> & {
  * Use `create(PoolSchema)` to create a new message.
  */
 export declare const PoolSchema: GenMessage<Pool>;
+
+/**
+ * Warm pool of one snapshot: restored copies that are not assigned yet.
+ *
+ * @generated from message atoll.node.v1.SnapshotPool
+ */
+export declare type SnapshotPool = Message<"atoll.node.v1.SnapshotPool"> & {
+  /**
+   * @generated from field: string snapshot_id = 1;
+   */
+  snapshotId: string;
+
+  /**
+   * @generated from field: uint32 ready = 2;
+   */
+  ready: number;
+
+  /**
+   * Current target size.
+   *
+   * @generated from field: uint32 target = 3;
+   */
+  target: number;
+};
+
+/**
+ * Describes the message atoll.node.v1.SnapshotPool.
+ * Use `create(SnapshotPoolSchema)` to create a new message.
+ */
+export declare const SnapshotPoolSchema: GenMessage<SnapshotPool>;
 
 /**
  * @generated from message atoll.node.v1.HugePages
