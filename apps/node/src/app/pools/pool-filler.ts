@@ -1,6 +1,8 @@
+import type { NetworkRules } from '@atoll/contracts/network/rules'
 import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
+import type { Slot } from '../../domain/network/slot.ts'
 import type { Identity } from '../../domain/sandboxes/sandbox.ts'
 import type { CellMaker } from './cell-maker.ts'
 import type { IdentityOffers } from './identity-offers.ts'
@@ -14,6 +16,7 @@ export interface PoolFillerPorts {
   prepare(cell: Cell): Promise<void>
   assignIdentity(cell: Cell, identity: Identity): Promise<void>
   freeze(cellId: string): Promise<void>
+  setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   memoryBytes(cellId: string): Promise<number>
   /** Bytes that a snapshot takes on disk, memory included. */
   snapshotBytes(snapshotId: string): Promise<number>
@@ -109,7 +112,7 @@ export function createPoolFiller(parts: {
     const cell = { ...made, record: { ...made.record, phase: 'ready' as const } }
     const offer = offers.take()
     try {
-      await addFrozen(pool, cell, offer?.identity)
+      await addFrozen(pool, cell, { identity: offer?.identity })
       offer?.resolve(pool.shape)
     } catch (error) {
       if (offer) offers.putBack(offer)
@@ -129,17 +132,26 @@ export function createPoolFiller(parts: {
     }
     const plan = { shape: pool.shape, from: snapshot.from, network: noNetwork }
     const { cell } = await maker.make(plan)
-    await addFrozen(pool, cell, undefined)
+    // A frozen cell sends nothing, so a create need not wait until these rules are lifted.
+    await addFrozen(pool, cell, { onFrozen: () => ports.setRules(cell.slot, undefined) })
   }
 
   /** A failure erases the cell. */
-  async function addFrozen(pool: Pool, cell: Cell, identity: Identity | undefined): Promise<void> {
+  async function addFrozen(
+    pool: Pool,
+    cell: Cell,
+    {
+      identity,
+      onFrozen,
+    }: { readonly identity?: Identity | undefined; readonly onFrozen?: () => Promise<void> },
+  ): Promise<void> {
     const { cellId } = cell.record
     try {
       await ports.prepare(cell)
       if (identity) await ports.assignIdentity(cell, identity)
       await ports.freeze(cellId)
       frozen.add(cellId)
+      await onFrozen?.()
       await ports.records.update(cell.record)
       const bytes = await ports.memoryBytes(cellId)
       if (!pools.has(pool)) throw new Error('the template or snapshot was removed meanwhile')

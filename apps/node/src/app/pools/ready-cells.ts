@@ -5,7 +5,6 @@ import { indexOfAny } from './pool-set.ts'
 import type { Pool, PoolCell } from './pool-set.ts'
 
 export interface ReadyCellPorts {
-  /** Undefined: no rules. */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
   isAlive(cell: Cell): boolean
   nowMs(): number
@@ -60,8 +59,7 @@ export function createReadyCells(parts: {
       if (!cell) return undefined
       parts.onTaken(pool.cells.length)
       try {
-        // A copy of a snapshot had no network so far.
-        if (network || pool.snapshot) await ports.setRules(cell.slot, network)
+        if (network) await ports.setRules(cell.slot, network)
         return cell
       } catch (error) {
         // Rethrow the original error; cleanup errors are secondary.
