@@ -5,7 +5,7 @@ import { run, tryRun } from '@atoll/kit/run'
 import { repository } from '../installation.ts'
 
 /** Newest commit of the previous release. */
-const previousRelease = { version: '0.1.0', commit: '1f9b70f87818e00797c24b92c307ac12fa30ae5a' }
+const previousRelease = { version: '0.2.0', commit: '94bf9167f4c5b29317da67e6a191dae41beec733' }
 
 export interface EarlierRelease extends AsyncDisposable {
   readonly dir: string
