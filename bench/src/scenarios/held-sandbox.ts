@@ -92,7 +92,7 @@ async function recordPaused(
   if (status !== 204) throw new Error(`Cannot pause sandbox ${sandboxID}: ${status} ${text}`)
   const names = await namesOf(cloud.installation.dataDir)
   const cellId = await cellOf(names, sandboxID)
-  // They end after the answer to the pause.
+  // The processes end after the answer to the pause.
   await waitFor(
     `the processes of paused sandbox ${sandboxID} to end`,
     async () => (await processesOfCell(names, cellId)).length === 0,

@@ -23,7 +23,7 @@ export interface Pool {
   lastNeededAtMs: number
 }
 
-interface SnapshotSource {
+export interface SnapshotSource {
   readonly snapshotId: string
   readonly from: SavedState
   /** Memory that the first copy may take. Absent: not known yet. */
@@ -67,17 +67,6 @@ export function createPoolSet(parts: { readonly budgetBytes: number; nowMs(): nu
   const values = () => [...pools.values()]
   const missing = ({ demand, cells }: Pool, nowMs: number) => demand.level(nowMs) - cells.length
 
-  /** Returns the pools whose next cell fits into the budget. */
-  function withRoom(): Pool[] {
-    const all = values()
-    const left = all.reduce((rest, { cells }) => rest - sum(bytesOf(cells)), parts.budgetBytes)
-    const cellsOfShapes = all.filter(({ snapshot }) => !snapshot).flatMap(({ cells }) => cells)
-    const largest = largestOf(cellsOfShapes) ?? estimatedCellBytes
-    const next = ({ snapshot, cells }: Pool) =>
-      snapshot ? (largestOf(cells) ?? snapshot.expectedBytes ?? estimatedCellBytes) : largest
-    return all.filter((pool) => next(pool) <= left)
-  }
-
   function add(key: string, pool: Omit<Pool, 'cells' | 'pausedUntilMs' | 'lastNeededAtMs'>): Pool {
     const added = { ...pool, cells: [], pausedUntilMs: 0, lastNeededAtMs: parts.nowMs() }
     pools.set(key, added)
@@ -107,33 +96,40 @@ export function createPoolSet(parts: { readonly budgetBytes: number; nowMs(): nu
     values,
     remove,
 
-    forgetUnused() {
-      const nowMs = parts.nowMs()
-      remove(
-        ({ snapshot, cells, demand, lastNeededAtMs }) =>
-          snapshot !== undefined &&
-          cells.length === 0 &&
-          demand.level(nowMs) === 0 &&
-          nowMs - lastNeededAtMs > repeatedWithinMs,
-      )
-    },
-
-    list: () =>
-      values().map(({ shape, snapshot, demand, cells }) => ({
-        shape,
-        ...(snapshot && { snapshotId: snapshot.snapshotId }),
-        ready: cells.length,
-        target: demand.level(parts.nowMs()),
-      })),
+    forgetUnused: () => void remove((pool) => isUnusedSnapshot(pool, parts.nowMs())),
+    list: () => values().map((pool) => statusOf(pool, parts.nowMs())),
 
     neediest(isExcluded) {
       const nowMs = parts.nowMs()
-      return withRoom()
+      return withRoom(values(), parts.budgetBytes)
         .filter((pool) => pool.pausedUntilMs <= nowMs && missing(pool, nowMs) > 0)
         .filter((pool) => !isExcluded(pool))
         .toSorted((a, b) => missing(b, nowMs) - missing(a, nowMs))[0]
     },
   }
+}
+
+/** Returns the pools whose next cell fits into the budget. */
+function withRoom(all: readonly Pool[], budgetBytes: number): Pool[] {
+  const left = all.reduce((rest, { cells }) => rest - sum(bytesOf(cells)), budgetBytes)
+  const cellsOfShapes = all.filter(({ snapshot }) => !snapshot).flatMap(({ cells }) => cells)
+  const largest = largestOf(cellsOfShapes) ?? estimatedCellBytes
+  const next = ({ snapshot, cells }: Pool) =>
+    snapshot ? (largestOf(cells) ?? snapshot.expectedBytes ?? estimatedCellBytes) : largest
+  return all.filter((pool) => next(pool) <= left)
+}
+
+function statusOf({ shape, snapshot, demand, cells }: Pool, nowMs: number): PoolStatus {
+  const ofSnapshot = snapshot && { snapshotId: snapshot.snapshotId }
+  return { shape, ...ofSnapshot, ready: cells.length, target: demand.level(nowMs) }
+}
+
+function isUnusedSnapshot(
+  { snapshot, cells, demand, lastNeededAtMs }: Pool,
+  nowMs: number,
+): boolean {
+  if (!snapshot || cells.length > 0) return false
+  return demand.level(nowMs) === 0 && nowMs - lastNeededAtMs > repeatedWithinMs
 }
 
 function keyOf({ shape, snapshot }: Pool): string {

@@ -66,13 +66,7 @@ export async function openTransfers(
   return {
     async upload({ path, facts, folders, onStored, ...checks }, signal) {
       const attempt = newAttempt()
-      const newParts = await Promise.all(
-        Object.entries(folders).map(async ([name, folder]) => ({
-          name,
-          unpackedBytes: await diskBytes(folder),
-          open: () => packFolder(folder),
-        })),
-      )
+      const newParts = await Promise.all(Object.entries(folders).map(packedPart))
       underway.add(attempt)
       pending.set(attempt, path)
       try {
@@ -111,6 +105,10 @@ export async function openTransfers(
       if (failures.length > 0) throw failures[0]
     },
   }
+}
+
+async function packedPart([name, folder]: readonly [string, string]) {
+  return { name, unpackedBytes: await diskBytes(folder), open: () => packFolder(folder) }
 }
 
 const noteEnding = '.json'
