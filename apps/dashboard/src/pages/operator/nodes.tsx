@@ -49,7 +49,11 @@ const colorOf: Partial<Record<ListedNode['status'], string>> = {
 }
 
 function NodeRow({ node }: { readonly node: ListedNode }) {
-  const { id, status, metrics, pools, createSuccesses, createFails } = node
+  const { id, status, metrics, createSuccesses, createFails } = node
+  const pools = [
+    ...node.pools.map(({ templateID: name, ...pool }) => ({ name, ...pool })),
+    ...node.snapshotPools.map(({ snapshotID: name, ...pool }) => ({ name, ...pool })),
+  ]
   const drain = () =>
     confirmFirst({
       title: 'Drain this node?',
@@ -73,9 +77,9 @@ function NodeRow({ node }: { readonly node: ListedNode }) {
         </div>
       </td>
       <td data-label="Warm pools" class="number">
-        {pools.map(({ templateID, ready, target }) => (
-          <div key={templateID} style={{ whiteSpace: 'nowrap' }}>
-            <span class="isolated">{visibleName(templateID, 30)}</span> {ready} of {target}
+        {pools.map(({ name, ready, target }) => (
+          <div key={name} style={{ whiteSpace: 'nowrap' }}>
+            <span class="isolated">{visibleName(name, 30)}</span> {ready} of {target}
           </div>
         ))}
         {pools.length === 0 && '–'}
