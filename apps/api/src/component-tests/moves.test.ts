@@ -3,50 +3,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock } from '@atoll/kit/clock'
 import { waitFor } from '@atoll/kit/wait'
-import { simulateNode } from '@atoll/simulated-node/node'
-import type { SimulatedNode } from '@atoll/simulated-node/node'
 import { Code } from '@connectrpc/connect'
 import { createRecoverResumes } from '../app/sandboxes/recover-resumes.ts'
-import { beginResume, isDurable } from '../domain/sandboxes/sandbox-pause.ts'
-import { startApiUnderTest } from '../sim/api.ts'
-import type { ApiUnderTest } from '../sim/api.ts'
-
-const token = 'operators-only-token'
-const env = { ATOLL_ADMIN_TOKEN: token }
-
-async function setUp(options: { readonly hasObjects?: boolean } = {}) {
-  const objects = options.hasObjects === false ? undefined : new Map()
-  const first = simulateNode(undefined, 'first', objects)
-  const second = simulateNode(undefined, 'second', objects)
-  const api = await startApiUnderTest({ env, node: first, others: [second] })
-  const setStatus = async (id: string, status: 'ready' | 'draining') => {
-    const request = { headers: { 'x-admin-token': token }, body: { status } }
-    assert.equal((await api.call('POST', `/nodes/${id}`, request)).status, 204)
-  }
-  await setStatus('second', 'draining')
-  const id = await api.create({ timeout: 3600 })
-  await setStatus('second', 'ready')
-  const record = () => api.withStores(({ sandboxes }) => sandboxes.find(id))
-  const resume = () => api.call('POST', `/sandboxes/${id}/connect`, { body: { timeout: 60 } })
-  const pause = async () => {
-    assert.equal((await api.call('POST', `/sandboxes/${id}/pause`)).status, 204)
-  }
-  const waitUntilDurable = () =>
-    waitFor('the note about the upload', async () => {
-      const found = await record()
-      return found !== undefined && isDurable(found)
-    })
-  return {
-    ...{ api, first, second, objects, id, setStatus, record, resume, pause, waitUntilDurable },
-    [Symbol.asyncDispose]: () => api[Symbol.asyncDispose](),
-  }
-}
-
-/** Ends all connections and waits until the api does not reach the node any more. */
-async function lose(api: ApiUnderTest, node: SimulatedNode): Promise<void> {
-  node.failAll(Code.Unavailable)
-  await api.restart()
-}
+import { beginResume } from '../domain/sandboxes/sandbox-pause.ts'
+import { lose, setUpMoves as setUp } from '../sim/moves.ts'
 
 test('a paused sandbox of a lost node resumes elsewhere, and the node that comes back forgets it', async () => {
   await using fleet = await setUp()
@@ -62,11 +22,11 @@ test('a paused sandbox of a lost node resumes elsewhere, and the node that comes
   first.failAll(undefined)
   await waitFor('the node to forget it', () => first.paused.size === 0)
   assert.deepEqual([...second.running.keys()], [id])
-  assert.ok(objects?.size, 'forgetting deletes nothing in the object store')
+  assert.ok(objects.size, 'forgetting deletes nothing in the object store')
 })
 
 test('content that was not uploaded answers 503 with the reason, stays paused, and resumes later', async () => {
-  await using fleet = await setUp({ hasObjects: false })
+  await using fleet = await setUp({ withObjects: [] })
   const { api, first, id } = fleet
   await fleet.pause()
   await lose(api, first)
@@ -86,8 +46,8 @@ test('a durable flag of an earlier pause does not count for a later one', async 
   await fleet.waitUntilDurable()
   assert.equal((await fleet.resume()).status, 201)
   // The second pause is not uploaded; the objects of the first one are still there.
-  const old = objects?.get(`${id}.1`)
-  if (objects) objects.set = () => objects
+  const old = objects.get(`${id}.1`)
+  objects.set = () => objects
   await fleet.pause()
   const record = await fleet.record()
   assert.deepEqual([record?.keptGeneration, record?.durableGeneration], [2, undefined])
@@ -103,13 +63,13 @@ test('content that is gone from the store answers 503 and is never replaced by a
   await fleet.pause()
   await fleet.waitUntilDurable()
   await lose(api, first)
-  const [key = '', content] = [...(objects ?? [])][0] ?? []
-  objects?.delete(key)
+  const [key = '', content] = [...objects][0] ?? []
+  objects.delete(key)
   const refused = await fleet.resume()
   assert.equal(refused.status, 503)
   assert.equal((await fleet.record())?.state, 'paused')
   assert.equal(second.running.size + second.paused.size, 0)
-  objects?.set(key, content)
+  objects.set(key, content)
   assert.equal((await fleet.resume()).status, 201)
 })
 
@@ -153,7 +113,7 @@ test('a paused sandbox of a drained node moves when it is resumed; without an up
   assert.deepEqual([...second.running.keys()], [id])
   await waitFor('the drained node to forget it', () => first.paused.size === 0)
 
-  await using local = await setUp({ hasObjects: false })
+  await using local = await setUp({ withObjects: [] })
   await local.pause()
   await local.setStatus('first', 'draining')
   assert.equal((await local.resume()).status, 201)
@@ -244,10 +204,8 @@ test('content of the same generation from before a restore does not count as upl
   await using fleet = await setUp()
   const { api, first, objects, id } = fleet
   // The object store has a pause of this generation that the restored database and node do not know.
-  if (objects) {
-    objects.set = (key, content) =>
-      Map.prototype.set.call(objects, key, { ...content, keptId: 'before' })
-  }
+  objects.set = (key, content) =>
+    Map.prototype.set.call(objects, key, { ...content, keptId: 'before' })
   await fleet.pause()
   await waitFor(
     'the ID of the pause',
@@ -271,11 +229,11 @@ test('a node that was restored from a backup fetches the newer content', async (
   await api.restart()
   const record = await fleet.record()
   assert.deepEqual([record?.keptGeneration, record?.durableGeneration], [2, 2])
-  const content = objects?.get(`${id}.2`)
-  objects?.delete(`${id}.2`)
+  const content = objects.get(`${id}.2`)
+  objects.delete(`${id}.2`)
   assert.equal((await fleet.resume()).status, 503, 'older content never runs')
   assert.equal((await fleet.record())?.keptGeneration, 2)
-  objects?.set(`${id}.2`, content)
+  objects.set(`${id}.2`, content)
   assert.equal((await fleet.resume()).status, 201)
   assert.deepEqual([...first.running.keys()], [id])
 })
@@ -286,7 +244,7 @@ test('a record that an older version left behind gets the name of the content fr
   await fleet.pause()
   assert.equal((await fleet.resume()).status, 201)
   await fleet.pause()
-  objects?.delete(`${id}.2`)
+  objects.delete(`${id}.2`)
   await api.withStores(({ sandboxes }) =>
     sandboxes.update(id, (current) => ({ ...current, keptGeneration: 1, durableGeneration: 1 })),
   )

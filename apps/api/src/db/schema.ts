@@ -221,6 +221,8 @@ export interface SandboxRow {
   /** Null if the row is of an old Atoll version and not claimed yet. */
   node_id: string | null
   generation: number
+  /** Value of `end_at` for which the next three columns hold: an older release that pauses changes `end_at` alone. */
+  kept_end_at: number | null
   /** Generation that was paused. */
   kept_generation: number | null
   /** Random ID of the pause. */

@@ -19,6 +19,19 @@ export async function addPauseIds({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('kept_id', 'text').execute()
 }
 
+/**
+ * Adds the time for which the columns about the kept content hold: a release that ignores them changes the time of the pause
+ * alone, and would leave the content of an earlier pause. Existing rows are believed: nothing shows which release wrote them.
+ */
+export async function addKeptTimes(db: Kysely<Schema>): Promise<void> {
+  await db.schema.alterTable('sandboxes').addColumn('kept_end_at', 'bigint').execute()
+  await db
+    .updateTable('sandboxes')
+    .set((set) => ({ kept_end_at: set.ref('end_at') }))
+    .where('kept_generation', 'is not', null)
+    .execute()
+}
+
 /** Adds which sandboxes may have objects in the object store, also after their end. */
 export async function addStoredGenerations({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('stored_generation', 'integer').execute()

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
 import { addBuilds } from './build-tables.ts'
 import { addKeptBytes } from '../snapshots/kept-bytes.ts'
-import { addDurability, addPauseIds, addStoredGenerations } from './durability.ts'
+import { addDurability, addKeptTimes, addPauseIds, addStoredGenerations } from './durability.ts'
 import { addEdgeCalls, addFleet, addStarting } from './fleet-tables.ts'
 import { addIssuedFiles } from './issued-files.ts'
 import { addLeases } from './lease-tables.ts'
@@ -40,7 +40,7 @@ export const migrations: readonly Migration[] = [
 export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
   ...{ addDurability, addMoves, addStarting, addPauseIds, addStoredGenerations },
-  addIssuedFiles,
+  ...{ addIssuedFiles, addKeptTimes },
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -4,7 +4,7 @@ import { placeStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
 import { isMoving } from '../../domain/sandboxes/sandbox-move.ts'
 import type { OwnedSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { SandboxRow, Schema } from '../schema.ts'
-import { readNetwork, toMove, toState } from './sandbox-row.ts'
+import { readNetwork, toContent, toMove, toState } from './sandbox-row.ts'
 
 type Queries = Pick<
   SandboxStore,
@@ -38,7 +38,8 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
     async listOfNode(nodeId, states) {
       const rows = await db
         .selectFrom('sandboxes')
-        .select(['id', 'state', 'generation', 'kept_generation', 'kept_id', 'durable_generation'])
+        .select(['id', 'state', 'generation', 'end_at'])
+        .select(['kept_end_at', 'kept_generation', 'kept_id', 'durable_generation'])
         .select(['move_generation', 'move_end_at', 'move_problem'])
         .where('node_id', '=', nodeId)
         .where('state', 'in', states)
@@ -52,6 +53,7 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
         .where('state', '=', 'paused')
         .where('move_end_at', 'is not', null)
         .whereRef('move_generation', '=', 'kept_generation')
+        .whereRef('kept_end_at', '=', 'end_at')
         .execute()
       return rows.map(({ id }) => id)
     },
@@ -95,7 +97,8 @@ function endedQueries(db: Kysely<Schema>): Pick<Queries, 'listEndedWithObjects'>
 
 type OwnedRow = Pick<
   SandboxRow,
-  | ('id' | 'state' | 'generation' | 'kept_generation' | 'kept_id' | 'durable_generation')
+  | ('id' | 'state' | 'generation' | 'end_at')
+  | ('kept_end_at' | 'kept_generation' | 'kept_id' | 'durable_generation')
   | ('move_generation' | 'move_end_at' | 'move_problem')
 >
 
@@ -104,12 +107,10 @@ function toOwned(nodeId: string, row: OwnedRow): OwnedSandbox {
   const known = {
     state: toState(row.state),
     generation: row.generation,
-    keptGeneration: row.kept_generation ?? undefined,
+    ...toContent(row),
   }
   return {
     ...{ id: row.id, nodeId, ...known },
-    keptId: row.kept_id ?? undefined,
-    durableGeneration: row.durable_generation ?? undefined,
     isMoving: isMoving({ ...known, move }),
     moveProblem: move?.kind === 'failed' ? move.problem : undefined,
   }

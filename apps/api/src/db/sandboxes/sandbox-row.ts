@@ -44,13 +44,40 @@ export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
     timeout_seconds: sandbox.timeoutSeconds ?? null,
     node_id: sandbox.nodeId === '' ? null : sandbox.nodeId,
     generation: sandbox.generation,
-    kept_generation: sandbox.keptGeneration ?? null,
-    kept_id: sandbox.keptId ?? null,
-    durable_generation: sandbox.durableGeneration ?? null,
+    ...toContentColumns(sandbox),
     stored_generation: sandbox.storedGeneration ?? null,
     parent_id: sandbox.parent?.id ?? null,
     parent_kind: sandbox.parent?.kind ?? null,
     ...toMoveColumns(sandbox.move),
+  }
+}
+
+type ContentColumns = Pick<
+  SandboxRow,
+  'kept_end_at' | 'kept_generation' | 'kept_id' | 'durable_generation'
+>
+
+function toContentColumns(sandbox: Sandbox): ContentColumns {
+  return {
+    kept_end_at: sandbox.endAt?.getTime() ?? null,
+    kept_generation: sandbox.keptGeneration ?? null,
+    kept_id: sandbox.keptId ?? null,
+    durable_generation: sandbox.durableGeneration ?? null,
+  }
+}
+
+/**
+ * Returns the name of the kept content. If an older release has paused the sandbox since the columns were written, the name is
+ * unknown until the node is asked.
+ */
+export function toContent(
+  row: ContentColumns & Pick<SandboxRow, 'end_at'>,
+): Pick<Sandbox, 'keptGeneration' | 'keptId' | 'durableGeneration'> {
+  const isOutdated = row.kept_end_at !== row.end_at
+  return {
+    keptGeneration: isOutdated ? undefined : (row.kept_generation ?? undefined),
+    keptId: isOutdated ? undefined : (row.kept_id ?? undefined),
+    durableGeneration: isOutdated ? undefined : (row.durable_generation ?? undefined),
   }
 }
 
@@ -112,9 +139,7 @@ export function fromRow(
     timeoutSeconds: row.timeout_seconds ?? undefined,
     nodeId: row.node_id ?? '',
     generation: row.generation,
-    keptGeneration: row.kept_generation ?? undefined,
-    keptId: row.kept_id ?? undefined,
-    durableGeneration: row.durable_generation ?? undefined,
+    ...toContent(row),
     move: toMove(row),
     storedGeneration: row.stored_generation ?? undefined,
   }
