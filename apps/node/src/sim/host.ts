@@ -65,6 +65,7 @@ export function simulateDisks({ files }: HostState, overrides: Partial<Disks> = 
   return {
     create: async (image: string) => void files.set(image, 'empty'),
     copy: async (from: string, to: string) => void files.set(to, files.get(from) ?? 'nothing'),
+    awaitUnused: async () => {},
     flush: async () => {},
     usedBytes: async () => 1,
     isLinked: async () => false,

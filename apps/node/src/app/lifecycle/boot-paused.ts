@@ -70,6 +70,7 @@ async function diskToBoot(
   { cellId, disk, memory }: PausedSandbox,
 ): Promise<string> {
   const image = diskImage(cellId, disk)
+  await disks.awaitUnused(image)
   if (memory === undefined && !(await disks.isLinked(image))) return disk
   const used = await disks.usedBytes(image)
   const isShared = await disks.sharesBlocks()

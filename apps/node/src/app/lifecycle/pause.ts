@@ -102,7 +102,10 @@ function beginRelease(
     // Neither part stops the other one.
     const results = await Promise.allSettled([ended, halt.slotReturned])
     for (const result of results) if (result.status === 'rejected') throw result.reason
-    await ports.disks.flush(ports.diskImage(paused.cellId, paused.disk))
+    const image = ports.diskImage(paused.cellId, paused.disk)
+    // A pause with memory has written the disk while the sandbox was frozen. Otherwise the end of the mount writes it.
+    if (paused.memory === undefined) await ports.disks.awaitUnused(image)
+    await ports.disks.flush(image)
   }
   return { ended: ended.catch(() => {}), finished: finish() }
 }

@@ -6,6 +6,8 @@ export interface Disks {
   /** Creates an empty image. */
   create(image: string, sizeMb: number): Promise<void>
   copy(from: string, to: string): Promise<void>
+  /** Waits until nothing has the image mounted. Throws when that takes too long. */
+  awaitUnused(image: string): Promise<void>
   /** Syncs the image to stable storage. */
   flush(image: string): Promise<void>
   /** Bytes allocated on the host. */

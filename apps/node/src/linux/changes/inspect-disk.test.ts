@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { run, tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
-import { loopDevicesBelow } from '../mounts/rootfs.ts'
+import { loopDevicesBelow } from '../disks/loop-devices.ts'
 import { createDiskInspector } from './inspect-disk.ts'
 
 const { signal } = new AbortController()

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { changeKinds, entryTypes } from '../../domain/sandboxes/changes.ts'
 import type { ChangedContent, ChangeList, ListQuery } from '../../domain/sandboxes/changes.ts'
 import type { MountNamespace } from '../mounts/mount-namespace.ts'
-import { loopDevicesBelow } from '../mounts/rootfs.ts'
+import { loopDevicesBelow } from '../disks/loop-devices.ts'
 
 /** Disk of a cell: mounted in the namespace, or an image that nothing has mounted. */
 export interface InspectedDisk {

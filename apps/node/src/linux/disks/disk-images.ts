@@ -16,6 +16,7 @@ import type { Runner } from '@atoll/kit/run'
 import type { Disks } from '../../domain/host/disks.ts'
 import { tooFewInodes } from '../../domain/host/disk-space.ts'
 import { canShareBlocks } from './block-sharing.ts'
+import { awaitUnused } from './loop-devices.ts'
 import { hasInodeLimit } from './mounted-disks.ts'
 
 export function createDisks(
@@ -31,6 +32,7 @@ export function createDisks(
     },
 
     copy: (from, to) => copySparse(runner, from, to),
+    awaitUnused,
     flush: flushFile,
     usedBytes: async (image) => (await stat(image)).blocks * 512,
     isLinked: async (image) => (await stat(image)).nlink > 1,

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises'
+import { mkdir, readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
 import { unclaimedHostname } from '../../domain/sandboxes/cell.ts'
@@ -156,14 +156,3 @@ for point; do
   if grep -q " $point " /proc/self/mountinfo; then umount -l "$point"; fi
 done
 `
-
-/** Lists loop devices whose file is below `dir`. Unmounting frees a device automatically. */
-export async function loopDevicesBelow(dir: string): Promise<string[]> {
-  const devices: string[] = []
-  for (const name of await readdir('/sys/block')) {
-    if (!name.startsWith('loop')) continue
-    const file = await readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => '')
-    if (file.startsWith(`${dir}/`)) devices.push(`/dev/${name}`)
-  }
-  return devices
-}
