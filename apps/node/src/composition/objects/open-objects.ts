@@ -5,6 +5,7 @@ import type { Logger } from '@atoll/kit/log'
 import { createBundles } from '@atoll/objects/bundles'
 import { createCondemned } from '@atoll/objects/condemned'
 import type { ObjectStore } from '@atoll/objects/object-store'
+import { acceptsObjects } from '@atoll/objects/probe'
 import { objectSettingsOf } from '@atoll/objects/settings'
 import type { ObjectSettings } from '@atoll/objects/settings'
 import { checkReadable } from '../../app/lifecycle/check-readable.ts'
@@ -48,6 +49,8 @@ export interface NodeObjects {
   readonly templates: ObjectTemplates
   readonly sandboxes: ObjectSandboxes
   readonly collection: LayerCollection
+  /** Whether the store takes objects at this moment. */
+  isWorking(signal: AbortSignal): Promise<boolean>
   close(): void
 }
 
@@ -113,6 +116,7 @@ async function openIn(
   const shared = { transfers, marks, needs, links, layers }
   return {
     ...{ marks, transfers, links },
+    isWorking: (signal) => acceptsObjects(place.store, nodeId, signal),
     collection: createLayerCollection({
       ...{ store: place.store, condemned, nowMs },
       needed: createNeededLayers(bundles),

@@ -1,10 +1,11 @@
 import { join } from 'node:path'
-import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import type { SandboxEvents } from '../../app/lifecycle/events.ts'
 import type { Sandboxes } from '../../app/lifecycle/sandboxes.ts'
+import { createUploadPasses } from '../../app/objects/upload-passes.ts'
+import type { StoreTask, UploadPasses } from '../../app/objects/upload-passes.ts'
 import { cellDir, memoryDir } from '../../domain/host/installation.ts'
-import { isSameContent } from '../../domain/sandboxes/content-name.ts'
+import { isSameContent, nameOfContent } from '../../domain/sandboxes/content-name.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Host } from '../host.ts'
 import type { TemplateFiles } from '../template-files.ts'
@@ -26,8 +27,6 @@ export interface Uploads {
 }
 
 const intervalMs = { usual: 30_000, afterFailure: 10_000 }
-/** One thing that the store never accepts must not keep the others from it. */
-const failuresInRow = 3
 
 /**
  * Uploads what this node has and the object store does not, in a pass at a time. A pass looks at what is there, so a crash
@@ -35,6 +34,7 @@ const failuresInRow = 3
  */
 export function startUploads(parts: UploadParts): Uploads {
   const closing = new AbortController()
+  const passes = openPasses(parts)
   let timer: NodeJS.Timeout | undefined
   let underway: Promise<void> | undefined
   let isNudged = false
@@ -43,7 +43,7 @@ export function startUploads(parts: UploadParts): Uploads {
     let waitMs = intervalMs.usual
     do {
       isNudged = false
-      const isDone = await pass(parts, closing.signal)
+      const isDone = await passes.run(closing.signal)
       waitMs = isDone ? intervalMs.usual : intervalMs.afterFailure
     } while (isNudged && !closing.signal.aborted)
     underway = undefined
@@ -78,48 +78,26 @@ async function followPauses(
   for await (const { kind } of events) if (kind === 'paused') nudge()
 }
 
-/** Returns whether all is done. Without a working store, the rest waits for the next pass. */
-async function pass(parts: UploadParts, signal: AbortSignal): Promise<boolean> {
-  const { objects } = parts
-  const tasks: Task[] = [
-    () => objects.transfers.cleanUp(signal, objects.sandboxes.noteStored),
-    () => forgetMarks(parts),
-    () => objects.deletions.run(signal),
-    async () => void tasks.push(...(await findUploads(parts, signal))),
-  ]
-  let failed = 0
-  let inRow = 0
-  for (const task of tasks) {
-    const outcome = await attempt(parts, task, signal)
-    if (outcome === 'aborted') return false
-    if (outcome !== 'done') failed += 1
-    inRow = outcome === 'unavailable' ? inRow + 1 : 0
-    if (inRow === failuresInRow) return false
-  }
-  return failed === 0
+function openPasses(parts: UploadParts): UploadPasses {
+  const { objects, log } = parts
+  return createUploadPasses({
+    chores: (signal) => [
+      {
+        name: 'unfinished uploads',
+        run: () => objects.transfers.cleanUp(signal, objects.sandboxes.noteStored),
+      },
+      { name: 'marks', run: () => forgetMarks(parts) },
+      { name: 'deletions', run: () => objects.deletions.run(signal) },
+    ],
+    findUploads: (signal) => findUploads(parts, signal),
+    isStoreWorking: objects.isWorking,
+    nowMs: () => performance.now(),
+    onError: (err, name) =>
+      log.warn({ err, event: 'node.objects', name }, 'an upload failed; a later pass tries again'),
+  })
 }
 
-/** `unavailable`: the store failed, or refuses this content. */
-async function attempt(
-  { log }: UploadParts,
-  task: Task,
-  signal: AbortSignal,
-): Promise<'done' | 'failed' | 'unavailable' | 'aborted'> {
-  if (signal.aborted) return 'aborted'
-  try {
-    await task()
-    return 'done'
-  } catch (err) {
-    if (signal.aborted) return 'aborted'
-    log.warn({ err, event: 'node.objects' }, 'an upload failed; the next pass tries again')
-    const isUnavailable = err instanceof Fault && err.reason === 'objects_unavailable'
-    return isUnavailable ? 'unavailable' : 'failed'
-  }
-}
-
-type Task = () => Promise<void>
-
-async function findUploads(parts: UploadParts, signal: AbortSignal): Promise<Task[]> {
+async function findUploads(parts: UploadParts, signal: AbortSignal): Promise<StoreTask[]> {
   const { objects, host, files, sandboxes } = parts
   const { marks } = objects
   const paused = sandboxes
@@ -133,10 +111,23 @@ async function findUploads(parts: UploadParts, signal: AbortSignal): Promise<Tas
     .list()
     .filter(({ templateId }) => !marks.has('templates', templateId))
   return [
-    ...paused.map((record) => () => uploadSandbox(parts, record, signal)),
-    ...snapshots.map((snapshot) => () => objects.snapshots.upload(snapshot, signal)),
-    ...templates.map((template) => () => objects.templates.upload(template, signal)),
+    ...paused.map((record) => ({
+      name: `sandboxes/${record.owner.sandboxId}/${nameOfContent(contentOf(record))}`,
+      run: () => uploadSandbox(parts, record, signal),
+    })),
+    ...snapshots.map((snapshot) => ({
+      name: `snapshots/${snapshot.snapshotId}`,
+      run: () => objects.snapshots.upload(snapshot, signal),
+    })),
+    ...templates.map((template) => ({
+      name: `templates/${template.templateId}`,
+      run: () => objects.templates.upload(template, signal),
+    })),
   ]
+}
+
+function contentOf({ keptGeneration = 0, keptId }: PausedSandbox) {
+  return { keptGeneration, keptId }
 }
 
 async function uploadSandbox(
