@@ -20,6 +20,8 @@ export type MoveIfNeeded = (
   onStay?: (reason: Fault) => void,
 ) => Promise<Sandbox>
 
+const answerLimitMs = 5_000
+
 export function createMoveIfNeeded(ports: {
   readonly store: SandboxStore
   readonly fleet: Fleet
@@ -57,8 +59,9 @@ export function createMoveIfNeeded(ports: {
       if (!mayMove) throw contentOutOfReach(claimed.id)
       return await move(claimed, boot)
     } catch (error) {
-      // A draining node still works, so it resumes what others cannot take over.
-      if (condition === 'draining' && !isSuperseded(error)) {
+      // A draining node still works, and so may one that is only late: it resumes what others cannot take over.
+      const canStay = mayMove && !isNewerElsewhere(error)
+      if (canStay && (condition === 'draining' || (await answers(fleet, claimed.nodeId)))) {
         onStay?.(Fault.from(error))
         return claimed
       }
@@ -68,6 +71,16 @@ export function createMoveIfNeeded(ports: {
       throw error
     }
   }
+}
+
+/** Asks the node: heartbeats may be late although it works. */
+async function answers(fleet: Fleet, nodeId: string): Promise<boolean> {
+  if (!fleet.reaches(nodeId)) return false
+  const asked = fleet.member(nodeId).register(AbortSignal.timeout(answerLimitMs))
+  return asked.then(
+    () => true,
+    () => false,
+  )
 }
 
 /**
@@ -117,9 +130,12 @@ function notUploaded(id: string): Fault {
   return new Fault('unavailable', 'objects_unavailable', message)
 }
 
-function isSuperseded(error: unknown): boolean {
-  return error instanceof Fault && error.reason === 'sandbox_superseded'
+/** Another node has started the sandbox, or has content that is not older. */
+function isNewerElsewhere(error: unknown): boolean {
+  return error instanceof Fault && newerElsewhere.has(error.reason)
 }
+
+const newerElsewhere = new Set(['sandbox_superseded', 'sandbox_content_conflict'])
 
 export function changedMeanwhile(id: string): Fault {
   return new Fault(
