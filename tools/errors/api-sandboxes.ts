@@ -104,6 +104,10 @@ export const apiSandboxErrors: EntryGroup = {
       'The node of the paused sandbox does not answer, and the object store does not have its newest content.',
       'Try again when the node is back; an operator can restore the object.',
     ],
+    sandbox_content_conflict: [
+      'A node has content of the paused sandbox that is not older than the content that the database names.',
+      'Ask the operator: the database may be an older copy.',
+    ],
     node_unavailable: [
       'The node does not answer; a resume may or may not have started the sandbox.',
       'Retry with backoff; after a resume, check `GET /sandboxes/{sandboxID}` first.',

@@ -70,6 +70,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'The envd of a sandbox does not give its log; the node tries again.',
       'Check whether the sandbox is out of memory or hung.',
     ],
+    content_not_older: [
+      'A node was asked to fetch content of a paused sandbox, and has newer content, or content of an unknown age; clients get `sandbox_content_conflict`.',
+      'Check whether the database was restored from an older backup.',
+    ],
     id_taken: [
       'A sandbox or snapshot with this ID already exists on the node.',
       'Report this: IDs are random.',

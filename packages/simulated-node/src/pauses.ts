@@ -101,6 +101,11 @@ async function fetchPaused(
   checkGeneration(state, { sandboxId, generation })
   const content = state.objects?.get(keyOf(sandboxId, keptGeneration))
   if (!content || content.keptId !== keptId) throw notFound()
+  const earlier = state.paused.get(sandboxId)
+  if (earlier && !isOlder(earlier, request)) {
+    if (earlier.keptGeneration === keptGeneration && earlier.keptId === keptId) return {}
+    throw new ConnectError('there is content that is not older', Code.AlreadyExists)
+  }
   state.paused.set(sandboxId, { ...content, generation })
   await state.failures.apply('fetch', 'after')
   return {}

@@ -255,3 +255,23 @@ test('a record that an older version left behind gets the name of the content fr
   await lose(api, first)
   assert.equal((await fleet.resume()).status, 503)
 })
+
+test('a node with newer content than the record keeps it, and is not blamed', async () => {
+  await using fleet = await setUp()
+  const { api, first, second, id, nodeStatus } = fleet
+  await fleet.pause()
+  await fleet.waitUntilDurable()
+  const content = first.paused.get(id)
+  assert.ok(content)
+  const newer = { ...content, keptGeneration: 5, keptId: 'newer' }
+  second.revive(id, newer)
+  await lose(api, first)
+  // Three failures take a node out of placement.
+  for (let round = 0; round < 3; round += 1) {
+    const refused = await fleet.resume()
+    assert.deepEqual([refused.status, /stays paused/.test(refused.text)], [409, true])
+  }
+  assert.equal(await nodeStatus('second'), 'ready')
+  assert.equal((await fleet.record())?.state, 'paused')
+  assert.deepEqual([second.paused.get(id), second.running.size], [newer, 0])
+})

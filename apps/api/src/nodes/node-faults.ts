@@ -66,6 +66,8 @@ export function toFetchFault(error: unknown, id: string): Fault {
   switch (codeOf(error)) {
     case Code.NotFound:
       return new Fault('unavailable', 'sandbox_content_missing', stays, options)
+    case Code.AlreadyExists:
+      return new Fault('conflict', 'sandbox_content_conflict', stays, options)
     case Code.FailedPrecondition:
       return new Fault('conflict', nodeUnsuitable, stays, options)
     case Code.ResourceExhausted:

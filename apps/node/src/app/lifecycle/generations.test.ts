@@ -96,7 +96,7 @@ test('each pause has an ID of its own, and content of another pause never replac
   const other = { sandboxId: 'i1', keptGeneration: 2, keptId: 'other', generation: 3 }
   await assert.rejects(
     sandboxes.adopt(other, async () => ({ ...kept, keptId: 'other' })),
-    { reason: 'id_taken' },
+    { kind: 'conflict', reason: 'content_not_older' },
   )
   assert.deepEqual(sandboxes.paused(), [kept])
 })

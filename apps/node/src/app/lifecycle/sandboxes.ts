@@ -321,9 +321,19 @@ async function adoptPaused(
   if (earlier && isSameContent(earlier, request)) return
   // Content without a number, or of another pause with the same number, cannot be compared, so it is kept.
   const isOlder = earlier?.keptGeneration !== undefined && earlier.keptGeneration < keptGeneration
-  if (!isOlder) registry.checkUnused(sandboxId)
+  if (earlier && !isOlder) throw notOlder(earlier, keptGeneration)
+  if (!earlier) registry.checkUnused(sandboxId)
   registry.paused.set(sandboxId, await fetch())
   if (earlier) await superseded.retire(sandboxId, earlier.cellId)
+}
+
+function notOlder({ owner, keptGeneration }: PausedSandbox, wanted: number): Fault {
+  const known = keptGeneration === undefined ? 'unknown' : `${keptGeneration}`
+  return new Fault(
+    'conflict',
+    'content_not_older',
+    `A node has content of sandbox ${owner.sandboxId} that is not older than the wanted one (generation ${known}, wanted ${wanted}), and keeps it. Ask an operator: the database may be an older copy.`,
+  )
 }
 
 /** Content without a number cannot be compared, so it counts as the newest. */
