@@ -2,7 +2,7 @@ import { LogLevel } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import type { BuildTemplateRequest, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
-import type { FailureInjector } from './failure-injector.ts'
+import type { NodeState } from './sandbox.ts'
 
 /** Simulated builds, with log entries and results that the test sets. */
 export interface SimulatedBuilds {
@@ -49,7 +49,8 @@ interface BuildState {
   readonly requests: BuildTemplateRequest[]
   readonly templates: Set<string>
   readonly files: Map<string, Buffer>
-  readonly failures: FailureInjector
+  readonly failures: NodeState['failures']
+  readonly durableFiles: ReadonlySet<string>
   log: readonly SimulatedBuildEntry[]
   failure: { readonly step: string; readonly message: string } | undefined
   isFull: boolean
@@ -60,10 +61,10 @@ interface BuildState {
 }
 
 export function simulateBuilds(
-  failures: FailureInjector,
+  shared: Pick<NodeState, 'failures' | 'durableFiles'>,
 ): SimulatedBuilds & { readonly methods: Methods } {
   const state: BuildState = {
-    ...{ requests: [], templates: new Set(), files: new Map(), failures },
+    ...{ requests: [], templates: new Set(), files: new Map(), ...shared },
     ...{ log: [], failure: undefined, isFull: false, running: 0 },
     ...{ sizeBytes: 1, sizes: new Map<string, number>() },
     lastTransfer: { pieces: 0, largestPiece: 0 },
@@ -126,7 +127,8 @@ function templateMethods(
     },
     listTemplates() {
       failures.throwIfDown()
-      return { templateIds: [...templates] }
+      const templateIds = [...templates]
+      return { templateIds, durableIds: templateIds.filter((id) => state.durableFiles.has(id)) }
     },
   }
 }

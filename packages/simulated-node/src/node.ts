@@ -63,6 +63,8 @@ export interface SimulatedNode
   readonly running: ReadonlyMap<string, SimulatedSandbox>
   readonly paused: ReadonlyMap<string, PausedSandbox>
   readonly snapshots: ReadonlyMap<string, SimulatedSnapshot>
+  /** IDs of snapshots and built templates that the object store has. */
+  readonly durableFiles: Set<string>
   readonly killed: readonly string[]
   /** Makes a pre-warmed sandbox ready under the first offered ID, and returns its ID and token. */
   stock(shape: SimulatedShape): Promise<{ readonly id: string; readonly accessToken: string }>
@@ -136,7 +138,7 @@ export function simulateNode(
   const failures = createFailureInjector()
   const state: NodeState = {
     ...{ running: new Map(), paused: new Map(), snapshots: new Map() },
-    ...{ events, failures, newAddress, objects },
+    ...{ events, failures, newAddress, objects, durableFiles: new Set() },
   }
   let keepsMemory = true
   const facts = { ...simulatedFacts, hasObjects: objects !== undefined }
@@ -146,7 +148,7 @@ export function simulateNode(
   const snapshots = simulateSnapshots(state, keeping)
   const [warmPool, logs] = [simulateWarmPool(failures), simulateLogs(failures.throwIfDown)]
   const [changes, connections] = [simulateChanges(state), simulateConnections(state)]
-  const [builds, catalogue] = [simulateBuilds(failures), simulateCatalogue(failures)]
+  const [builds, catalogue] = [simulateBuilds(state), simulateCatalogue(failures)]
   const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
   const hasTemplate = (id: string) => builtIn.includes(id) || builds.templates.has(id)
   const sandboxes = simulateSandboxes(state, { snapshots, warmPool, hasTemplate })
@@ -165,9 +167,8 @@ export function simulateNode(
       router: { interceptors: [agent.checkAddressee] },
     }),
     ...agent.controls,
-    running: state.running,
-    paused: state.paused,
-    snapshots: state.snapshots,
+    ...{ running: state.running, paused: state.paused },
+    ...{ snapshots: state.snapshots, durableFiles: state.durableFiles },
     killed: sandboxes.killed,
     ...{ logs, changes, connections, builds, catalogue },
     stock: warmPool.stock,

@@ -19,6 +19,8 @@ export interface NodeState {
   readonly failures: FailureInjector
   /** Paused sandboxes in the object store that several nodes share, by ID and paused generation. Undefined: none. */
   readonly objects: Map<string, PausedSandbox> | undefined
+  /** IDs of snapshots and built templates that the object store has. */
+  readonly durableFiles: Set<string>
   /** Returns the address for a new or resumed sandbox. */
   newAddress(): string
 }

@@ -38,7 +38,8 @@ export function simulateSnapshots(state: NodeState, { keepsMemory, sizeOf }: Sna
     },
     listSnapshots() {
       failures.throwIfDown()
-      return { snapshotIds: [...snapshots.keys()] }
+      const snapshotIds = [...snapshots.keys()]
+      return { snapshotIds, durableIds: snapshotIds.filter((id) => state.durableFiles.has(id)) }
     },
   }
   return {

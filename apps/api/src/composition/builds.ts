@@ -11,6 +11,7 @@ import { createFindOrigin } from '../app/builds/find-origin.ts'
 import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
 import { startLoop } from '../app/loop.ts'
 import type { Loop } from '../app/loop.ts'
+import { idOf } from '../app/nodes/fleet.ts'
 import { paceOf } from '../app/nodes/pace.ts'
 import { reportOnce } from '../app/report-once.ts'
 import { createRequestBuild } from '../app/builds/request-build.ts'
@@ -112,10 +113,13 @@ function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
     ),
   )
   const loops = new Set<Loop>()
-  const { close } = fleet.forEachRegistered(({ builds: node }) => {
-    const ports = { builds, issuedFiles, node, builder, onUnknown }
-    const pass = async (signal: AbortSignal) =>
-      paceOf(await sweepTemplates(ports, signal), fleet.size())
+  const { close } = fleet.forEachRegistered((member) => {
+    const pass = async (signal: AbortSignal) => {
+      const hasObjects = member.facts()?.hasObjects ?? false
+      const node = { id: idOf(member), hasObjects, builds: member.builds }
+      const ports = { builds, issuedFiles, node, builder, onUnknown }
+      return paceOf(await sweepTemplates(ports, signal), fleet.size())
+    }
     const loop = startLoop('sweep templates', pass, log)
     loops.add(loop)
     return {

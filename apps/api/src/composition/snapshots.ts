@@ -31,7 +31,8 @@ export function startSnapshots(
     startLoop(
       'sweep snapshots',
       async (signal) => {
-        const node = { id: idOf(member), sandboxes: member.sandboxes }
+        const hasObjects = member.facts()?.hasObjects ?? false
+        const node = { id: idOf(member), hasObjects, sandboxes: member.sandboxes }
         return paceOf(await sweepSnapshots({ ...shared, node }, signal), fleet.size())
       },
       log,

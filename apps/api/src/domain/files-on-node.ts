@@ -4,3 +4,9 @@ export interface FilesOnNode {
   /** IDs that are in the object store too. */
   readonly durableIds: readonly string[]
 }
+
+/** Returns the IDs that the node has and the object store does not. */
+export function notUploaded({ ids, durableIds }: FilesOnNode): string[] {
+  const durable = new Set(durableIds)
+  return ids.filter((id) => !durable.has(id))
+}

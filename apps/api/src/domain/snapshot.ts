@@ -76,6 +76,8 @@ export interface SnapshotStore {
   known(ids: readonly string[]): Promise<ReadonlySet<string>>
   /** Notes that the object store has these snapshots. */
   markDurable(ids: readonly string[]): Promise<void>
+  /** Notes that the object store does not have these snapshots, as far as they belong to the node that says so. */
+  clearDurable(nodeId: string, ids: readonly string[]): Promise<void>
   /** Deletes only the record. */
   delete(id: string): Promise<void>
 }

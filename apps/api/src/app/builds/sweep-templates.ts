@@ -1,5 +1,6 @@
 import type { BuildStore } from '../../domain/builds/build.ts'
 import type { BuildNode } from '../../domain/builds/build-node.ts'
+import { notUploaded } from '../../domain/files-on-node.ts'
 import type { IssuedFiles } from '../../domain/issued-files.ts'
 import type { Builder } from './builder.ts'
 
@@ -12,10 +13,14 @@ const nodeTimeoutMs = 60_000
  */
 export async function sweepTemplates(
   ports: {
-    readonly builds: Pick<BuildStore, 'known' | 'markDurable'>
+    readonly builds: Pick<BuildStore, 'known' | 'markDurable' | 'clearDurable'>
     readonly issuedFiles: Pick<IssuedFiles, 'among'>
     readonly onUnknown: (id: string) => void
-    readonly node: Pick<BuildNode, 'listTemplates' | 'deleteTemplate'>
+    readonly node: {
+      readonly id: string
+      readonly hasObjects: boolean
+      readonly builds: Pick<BuildNode, 'listTemplates' | 'deleteTemplate'>
+    }
     readonly builder: Pick<Builder, 'isMaking'>
   },
   signal: AbortSignal,
@@ -23,13 +28,15 @@ export async function sweepTemplates(
   const { builds, issuedFiles, node, builder, onUnknown } = ports
   const limit = () => AbortSignal.any([signal, AbortSignal.timeout(nodeTimeoutMs)])
   // List the node first: a build has its record before the node has any of its files.
-  const { ids, durableIds } = await node.listTemplates(limit())
+  const { ids, durableIds } = await node.builds.listTemplates(limit())
   const known = await builds.known(ids)
   await builds.markDurable(durableIds)
+  // A node without access to the object store cannot say what the store has.
+  if (node.hasObjects) await builds.clearDurable(node.id, notUploaded({ ids, durableIds }))
   const unknown = ids.filter((id) => !known.has(id) && !builder.isMaking(id))
   const issued = await issuedFiles.among(unknown)
   for (const id of unknown) {
-    if (issued.has(id)) await node.deleteTemplate(id, limit())
+    if (issued.has(id)) await node.builds.deleteTemplate(id, limit())
     else onUnknown(id)
   }
   return intervalMs

@@ -28,6 +28,7 @@ async function sweepWhile(
     {
       node: {
         id: 'n1',
+        hasObjects: false,
         sandboxes: { listSnapshots: async () => ({ ids: [held.id, ...strays], durableIds: [] }) },
       },
       snapshots: {
@@ -40,6 +41,7 @@ async function sweepWhile(
         known: async () => new Set([held.id]),
         listUnpublished: async () => [...unpublished],
         markDurable: async () => {},
+        clearDurable: unused,
       },
       issuedFiles: { among: async (ids) => new Set(ids).intersection(new Set(issued)) },
       onUnknown: (id) => void unknown.push(id),

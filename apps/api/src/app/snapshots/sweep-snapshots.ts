@@ -1,4 +1,5 @@
 import type { Clock } from '@atoll/kit/clock'
+import { notUploaded } from '../../domain/files-on-node.ts'
 import type { IssuedFiles } from '../../domain/issued-files.ts'
 import type { LeaseStore } from '../../domain/lease.ts'
 import type { SandboxNode } from '../../domain/node.ts'
@@ -19,6 +20,7 @@ export async function sweepSnapshots(
     readonly onUnknown: (id: string) => void
     readonly node: {
       readonly id: string
+      readonly hasObjects: boolean
       readonly sandboxes: Pick<SandboxNode, 'listSnapshots'>
     }
     readonly copying: Copying
@@ -35,6 +37,9 @@ export async function sweepSnapshots(
   )
   const known = await snapshots.known(onNode)
   await snapshots.markDurable(durableIds)
+  // A node without access to the object store cannot say what the store has.
+  const absent = notUploaded({ ids: onNode, durableIds })
+  if (node.hasObjects) await snapshots.clearDurable(node.id, absent)
   const unknown = onNode.filter((id) => !known.has(id))
   const issued = await issuedFiles.among(unknown)
   for (const id of unknown) {

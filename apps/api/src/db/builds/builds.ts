@@ -45,7 +45,14 @@ export function sqlBuildStore(db: Db): BuildStore {
     findUnused: (time, limit) => findUnusedBuilds(db, time, limit),
     collect: (id, times) =>
       db.transaction().execute((transaction) => collectBuild(transaction, id, times)),
-    markDurable: (nodeTemplateIds) => markDurable(db, nodeTemplateIds),
+    async markDurable(nodeTemplateIds) {
+      for (const batch of batches(nodeTemplateIds)) await setDurable(db, batch, 1).execute()
+    },
+    async clearDurable(nodeId, nodeTemplateIds) {
+      for (const batch of batches(nodeTemplateIds)) {
+        await setDurable(db, batch, 0).where('node_id', '=', nodeId).execute()
+      }
+    },
     async known(nodeTemplateIds) {
       const found = new Set<string>()
       for (const batch of batches(nodeTemplateIds)) {
@@ -62,13 +69,13 @@ export function sqlBuildStore(db: Db): BuildStore {
   }
 }
 
-async function markDurable(db: Db, nodeTemplateIds: readonly string[]): Promise<void> {
-  for (const batch of batches(nodeTemplateIds)) {
-    await db
+function setDurable(db: Db, nodeTemplateIds: readonly string[], isDurable: 0 | 1) {
+  return (
+    db
       .updateTable('template_builds')
-      .set({ is_durable: 1 })
-      .where('node_template_id', 'in', batch)
-      .where('is_durable', '=', 0)
+      .set({ is_durable: isDurable })
+      .where('node_template_id', 'in', nodeTemplateIds)
+      .where('is_durable', '<>', isDurable)
       // A snapshot names the template of its sandbox, and needs files of its own.
       .where(({ not, exists, selectFrom }) =>
         not(
@@ -79,8 +86,7 @@ async function markDurable(db: Db, nodeTemplateIds: readonly string[]): Promise<
           ),
         ),
       )
-      .execute()
-  }
+  )
 }
 
 async function list(

@@ -55,20 +55,26 @@ export function sqlSnapshotStore(db: Db): SnapshotStore {
       return found
     },
     async markDurable(ids) {
+      for (const batch of batches(ids)) await setDurable(db, batch, 1).execute()
+    },
+    async clearDurable(nodeId, ids) {
       for (const batch of batches(ids)) {
-        const published = db.selectFrom('snapshots').select('build_id').where('id', 'in', batch)
-        await db
-          .updateTable('template_builds')
-          .set({ is_durable: 1 })
-          .where('id', 'in', published)
-          .where('is_durable', '=', 0)
-          .execute()
+        await setDurable(db, batch, 0).where('node_id', '=', nodeId).execute()
       }
     },
     async delete(id) {
       await db.deleteFrom('snapshots').where('id', '=', id).execute()
     },
   }
+}
+
+function setDurable(db: Db, ids: readonly string[], isDurable: 0 | 1) {
+  const published = db.selectFrom('snapshots').select('build_id').where('id', 'in', ids)
+  return db
+    .updateTable('template_builds')
+    .set({ is_durable: isDurable })
+    .where('id', 'in', published)
+    .where('is_durable', '<>', isDurable)
 }
 
 function toRow(snapshot: Snapshot): SnapshotRow {

@@ -101,6 +101,8 @@ export interface BuildStore {
   collect(id: string, times: { readonly unusedSince: Date; readonly now: Date }): Promise<boolean>
   /** Notes that the object store has the files of these builds. */
   markDurable(nodeTemplateIds: readonly string[]): Promise<void>
+  /** Notes that the object store does not have the files of these builds, as far as they belong to the node that says so. */
+  clearDurable(nodeId: string, nodeTemplateIds: readonly string[]): Promise<void>
   /** Returns the template IDs that belong to a ready or held build. */
   known(nodeTemplateIds: readonly string[]): Promise<ReadonlySet<string>>
 }
