@@ -1,4 +1,5 @@
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import { isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
 import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 
@@ -30,8 +31,6 @@ export function createMovesOfNode(ports: {
     const all = await ports.store.listOfNode(nodeId, states)
     const paused = all.filter(({ state, isMoving }) => state === 'paused' && !isMoving)
     const moving = all.filter(({ isMoving }) => isMoving)
-    const isUploaded = (one: (typeof all)[number]) =>
-      one.keptGeneration !== undefined && one.keptGeneration === one.durableGeneration
     const problems = all.flatMap(({ id, state, moveProblem }) =>
       state === 'running' && moveProblem !== undefined
         ? [{ sandboxId: id, problem: moveProblem }]
@@ -42,7 +41,7 @@ export function createMovesOfNode(ports: {
       running: all.length - paused.length - moving.length,
       moving: moving.length,
       paused: paused.length,
-      notUploaded: paused.filter((one) => !isUploaded(one)).length,
+      notUploaded: paused.filter((one) => !isDurable(one)).length,
       problems: problems.slice(0, shownProblems),
     }
   }

@@ -3,7 +3,9 @@ import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
 import {
   agrees,
+  isDurable,
   isInTransition,
+  isOutdated,
   isSameContent,
   noteContent,
 } from '../../domain/sandboxes/sandbox-pause.ts'
@@ -53,6 +55,8 @@ export async function reconcileSandboxes(
     const found = onNode.get(record.id)
     if (record.state === 'creating') await sweepUnfinished(ending, record.id, await readLeases())
     else if (record.state === 'killing') void ending.tryFinish(newest(record, found))
+    // A resume fetches what the node has lost.
+    else if (!found && record.state === 'paused' && isDurable(record)) continue
     else if (!agrees(record, found)) await settleAbandoned(ports, record, await readLeases())
     else await noteIfChanged(store, record, found)
   }
@@ -80,7 +84,7 @@ async function noteIfChanged(
   const { id, nodeId, state, generation, durableGeneration } = record
   if (state !== 'paused' || found?.state !== 'paused') return
   const isNewlyDurable = found.isDurable && durableGeneration !== found.keptGeneration
-  if (isSameContent(record, found) && !isNewlyDurable) return
+  if (isOutdated(record, found) || (isSameContent(record, found) && !isNewlyDurable)) return
   // The generation shows that the sandbox was not resumed since the node answered.
   await store.update(id, (current) =>
     current.state === state && current.nodeId === nodeId && current.generation === generation
@@ -127,9 +131,9 @@ function isNeedless(record: Sandbox, found: NonNullable<OnNode>): boolean {
   if (record.state === 'running' || found.state === 'running') {
     return record.generation > found.generation
   }
-  const { keptGeneration, isDurable = false } = found
+  const { keptGeneration, isDurable: isUploaded = false } = found
   if (keptGeneration === undefined || record.keptGeneration === undefined) return false
-  return keptGeneration < record.keptGeneration || (isDurable && isSameContent(found, record))
+  return keptGeneration < record.keptGeneration || (isUploaded && isSameContent(found, record))
 }
 
 /** Returns the sandbox with the generation that the node has, if that is newer. */

@@ -84,6 +84,7 @@ async function update<After extends Sandbox>(
   const current = await find(db, keyRing, id, 'locked')
   if (!current) return undefined
   const changed = change(current)
+  if (changed === current) return changed
   const { id: _, ...columns } = toRow(changed, write)
   await db.updateTable('sandboxes').set(columns).where('id', '=', id).execute()
   await recordEvent(db, current, changed)

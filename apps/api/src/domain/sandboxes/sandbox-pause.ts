@@ -27,12 +27,17 @@ export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
  */
 export function noteContent(sandbox: Sandbox, found: KeptContent): Sandbox {
   const { keptGeneration, keptId, isDurable: isUploaded = false } = found
-  const isOlder = keptGeneration !== undefined && keptGeneration < (sandbox.keptGeneration ?? 0)
-  if (isOlder && isDurable(sandbox)) return sandbox
+  if (isOutdated(sandbox, found)) return sandbox
   const known = isSameContent(sandbox, found) ? sandbox.durableGeneration : undefined
   const durableGeneration = isUploaded ? keptGeneration : known
   const storedGeneration = keptGeneration ?? sandbox.storedGeneration
   return { ...sandbox, keptGeneration, keptId, durableGeneration, storedGeneration }
+}
+
+/** Whether the node has older content than the object store. */
+export function isOutdated(sandbox: KeptRecord, { keptGeneration }: KeptContent): boolean {
+  const isOlder = keptGeneration !== undefined && keptGeneration < (sandbox.keptGeneration ?? 0)
+  return isOlder && isDurable(sandbox)
 }
 
 /** Contents with the same generation are different ones if their pauses had different IDs. */
@@ -44,10 +49,12 @@ export function isSameContent(
 }
 
 /** Whether any node can continue the sandbox from the object store. */
-export function isDurable({ state, keptGeneration, durableGeneration }: Sandbox): boolean {
+export function isDurable({ state, keptGeneration, durableGeneration }: KeptRecord): boolean {
   const isKept = state === 'paused' || state === 'resuming'
   return isKept && keptGeneration !== undefined && keptGeneration === durableGeneration
 }
+
+type KeptRecord = Pick<Sandbox, 'state' | 'keptGeneration' | 'durableGeneration'>
 
 /** Returns to `paused` after a resume that did not happen. */
 export function backToPaused(sandbox: Sandbox, now: Date): Sandbox {
