@@ -27,8 +27,19 @@ export interface Part {
   readonly unpackedBytes: number
 }
 
+/**
+ * Newest formats that this release reads: of the manifest, and of the facts in it. This release writes them too. A release that
+ * changes a format so that older releases would misread it raises the number. Absent: the first format.
+ */
+const newestFormat = 1
+const newestFactsFormat = 1
+
+const Formats = z.object({
+  format: z.int().min(1).default(1),
+  factsFormat: z.int().min(1).default(1),
+})
+
 const Stored = z.object({
-  format: z.literal(1),
   path: z.string(),
   attempt: z.string(),
   facts: z.unknown(),
@@ -54,19 +65,40 @@ export function manifestKey(path: string): string {
 
 export function sealManifest(manifest: Manifest, keys: ObjectKeys): Buffer {
   using sealing = keys.beginWrite()
-  const text = JSON.stringify({ format: 1, ...manifest })
+  const formats = { format: newestFormat, factsFormat: newestFactsFormat }
+  const text = JSON.stringify({ ...formats, ...manifest })
   return Buffer.from(sealing.seal(text, identityOf(manifest.path)))
 }
 
 /** Throws a fault when the key is missing, or the manifest is damaged, newer, or belongs to another bundle. */
-export function openManifest(body: Buffer, path: string, keys: ObjectKeys): Manifest {
-  const text = keys.open(body.toString('utf8'), identityOf(path))
-  const parsed = Stored.safeParse(JSON.parse(text))
-  if (!parsed.success) throw newerManifest(path)
-  const { format: _format, ...manifest } = parsed.data
+export function openManifest(sealed: Buffer, path: string, keys: ObjectKeys): Manifest {
+  const text = keys.open(sealed.toString('utf8'), identityOf(path))
+  const body = parseJson(text)
+  const formats = Formats.safeParse(body)
+  if (!formats.success) throw damagedObject()
+  const { format, factsFormat } = formats.data
+  if (format > newestFormat || factsFormat > newestFactsFormat) throw newerManifest(path)
+  const parsed = Stored.safeParse(body)
+  if (!parsed.success) throw damagedObject()
+  const manifest = parsed.data
   const isOwn = ({ key }: Part) => key.startsWith(`${path}/`)
   if (manifest.path !== path || !manifest.parts.every(isOwn)) throw damagedObject()
   return manifest
+}
+
+/** Returns the facts of a bundle. Throws a fault when they are not of this kind. */
+export function readFacts<T>({ facts }: Pick<Manifest, 'facts'>, schema: z.ZodType<T>): T {
+  const parsed = schema.safeParse(facts)
+  if (parsed.success) return parsed.data
+  throw damagedObject()
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw damagedObject()
+  }
 }
 
 function identityOf(path: string): string {

@@ -1,4 +1,6 @@
 import type { Bundles } from '@atoll/objects/bundles'
+import { readFacts } from '@atoll/objects/manifest'
+import type { Manifest } from '@atoll/objects/manifest'
 import { z } from 'zod'
 import { LayerFacts } from './object-layers.ts'
 
@@ -39,7 +41,7 @@ export function createNeededLayers(bundles: Pick<Bundles, 'find' | 'listPaths'>)
 
   async function read(
     path: string,
-    parse: (facts: unknown) => readonly string[],
+    parse: (manifest: Manifest) => readonly string[],
     signal: AbortSignal,
   ): Promise<readonly string[]> {
     const found = known.get(path)
@@ -47,7 +49,7 @@ export function createNeededLayers(bundles: Pick<Bundles, 'find' | 'listPaths'>)
     const manifest = await bundles.find(path, signal)
     // Not finished, or removed since the list was read.
     if (!manifest) return []
-    const needs = parse(manifest.facts)
+    const needs = parse(manifest)
     known.set(path, needs)
     return needs
   }
@@ -65,7 +67,7 @@ export function createNeededLayers(bundles: Pick<Bundles, 'find' | 'listPaths'>)
       for (const [prefix, schema] of kinds) {
         for (const path of await bundles.listPaths(prefix, signal)) {
           seen.add(path)
-          const needs = await read(path, (facts) => schema.parse(facts), signal)
+          const needs = await read(path, (manifest) => readFacts(manifest, schema), signal)
           for (const one of needs) await add(one)
         }
       }
@@ -75,7 +77,7 @@ export function createNeededLayers(bundles: Pick<Bundles, 'find' | 'listPaths'>)
   }
 }
 
-function belowOf(facts: unknown): readonly string[] {
-  const layer = LayerFacts.parse(facts)
+function belowOf(manifest: Manifest): readonly string[] {
+  const layer = readFacts(manifest, LayerFacts)
   return layer.kind === 'step' && layer.below !== undefined ? [`layers/${layer.below}`] : []
 }

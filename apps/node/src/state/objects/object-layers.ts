@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path'
 import { randomHex } from '@atoll/kit/id'
 import { damagedObject } from '@atoll/objects/frames'
+import { readFacts } from '@atoll/objects/manifest'
 import { z } from 'zod'
 import type { StepLayers } from '../step-layers.ts'
 import type { Claims } from './claims.ts'
@@ -59,7 +60,7 @@ export function createObjectLayers(ports: LayerPorts): ObjectLayers {
     if (await hasLayer(name)) return
     if (!nameOfBase.test(name) && !nameOfStep.test(name)) throw damagedObject()
     const manifest = await transfers.find(pathOf(name))
-    const facts = LayerFacts.parse(manifest.facts)
+    const facts = readFacts(manifest, LayerFacts)
     if (facts.kind === 'base') {
       const work = join(base.dir, `${base.workPrefix}${randomHex(6)}`)
       await transfers.download(manifest, 'files', work)

@@ -9,6 +9,7 @@ import type { FetchRequest } from '../../domain/sandboxes/fetch-request.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Bundles } from '@atoll/objects/bundles'
 import { damagedObject } from '@atoll/objects/frames'
+import { readFacts } from '@atoll/objects/manifest'
 import { StoredCell } from '../records.ts'
 import type { RecordStore } from '../records.ts'
 import type { Linked } from './linked-folders.ts'
@@ -73,7 +74,7 @@ export function createObjectSandboxes(ports: {
     async fetch(request) {
       const { sandboxId, generation, boot } = request
       const manifest = await transfers.find(pathOf(sandboxId, request))
-      const facts = Facts.parse(manifest.facts)
+      const facts = readFacts(manifest, Facts)
       const { owner, memory, ...rest } = facts.record
       if (owner?.sandboxId !== sandboxId || !isSameContent(rest, request)) throw damagedObject()
       const kept = { ...rest, ...(!boot && memory !== undefined && { memory }) }
@@ -132,7 +133,7 @@ function withoutMemory<T extends { readonly parts: readonly { readonly name: str
 
 /** The same generation of a sandbox ran on one node only. Another node's content must not count as this one. */
 async function checkOrigin(transfers: Transfers, path: string, nodeId: string): Promise<void> {
-  const { origin } = Facts.parse((await transfers.find(path)).facts)
+  const { origin } = readFacts(await transfers.find(path), Facts)
   if (origin === nodeId) return
   throw new Fault(
     'conflict',

@@ -1,5 +1,6 @@
 import { rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { readFacts } from '@atoll/objects/manifest'
 import { z } from 'zod'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
 import { StoredSnapshot } from '../snapshots.ts'
@@ -50,7 +51,7 @@ export function createObjectSnapshots(ports: {
     async fetch(snapshotId) {
       if (await snapshots.find(snapshotId)) return
       const manifest = await transfers.find(pathOf(snapshotId))
-      const { snapshot, needs } = Facts.parse(manifest.facts)
+      const { snapshot, needs } = readFacts(manifest, Facts)
       const envd = await ports.needs.fetch(snapshot, needs)
       await snapshots.add({ ...snapshot, snapshotId, envd }, (place) =>
         downloadTo(transfers, manifest, place),

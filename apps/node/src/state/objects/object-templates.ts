@@ -1,3 +1,4 @@
+import { readFacts } from '@atoll/objects/manifest'
 import { z } from 'zod'
 import { StoredTemplate } from '../built-templates.ts'
 import type { BuiltTemplate, BuiltTemplates } from '../built-templates.ts'
@@ -40,7 +41,7 @@ export function createObjectTemplates(ports: {
     async fetch(templateId) {
       if (templates.findReadable(templateId)) return
       const manifest = await transfers.find(pathOf(templateId))
-      const { template } = Facts.parse(manifest.facts)
+      const { template } = readFacts(manifest, Facts)
       await layers.fetch(template.layer)
       await templates.add({ ...template, templateId })
       await marks.add('templates', templateId)
