@@ -6,20 +6,27 @@ const intervalMs = 2_000
 
 /** Members that were removed. Their certificates are refused although they are still valid. */
 export interface Removals {
-  readonly first: Promise<void>
   readonly has: (member: Member) => boolean
   readonly ids: () => readonly string[]
   onChange(listener: () => void): void
   close(): Promise<void>
 }
 
-export function startRemovals(list: () => Promise<readonly string[]>, log: Logger): Removals {
+/**
+ * Reads the list every few seconds. Throws if the first read fails: with an empty list, this part would accept removed members,
+ * and so would the nodes that get the list.
+ */
+export async function startRemovals(
+  list: () => Promise<readonly string[]>,
+  log: Logger,
+): Promise<Removals> {
   const set = createRemovalSet()
+  set.replace(await list())
   const polling = startPolling('list removed members', intervalMs, log, async () =>
     set.replace(await list()),
   )
   const { has, ids, onChange } = set
-  return { first: polling.first, has, ids, onChange, close: polling.close }
+  return { has, ids, onChange, close: polling.close }
 }
 
 export function createRemovalSet() {

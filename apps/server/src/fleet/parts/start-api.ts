@@ -95,8 +95,7 @@ async function listen(
   const { fleet } = api
   if (!fleet) throw new Error('the api was started without a fleet')
   const admitPod = openPodAdmission(config.fleet, { ...parts, allowOnce: fleet.allowOnce })
-  const removals = startRemovals(() => fleet.listRemoved(), log)
-  await removals.first
+  const removals = await startRemovals(() => fleet.listRemoved(), log)
   const listener = await startPeerListener({
     listen: config.fleet.ATOLL_FLEET_LISTEN ?? defaultListen,
     ...{ identity, log, mayCall: mayCallControl, isRemoved: removals.has },
