@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { ensureKeyFile } from '@atoll/kit/encryption/key-file'
 import type { Logger } from '@atoll/kit/log'
@@ -7,7 +6,6 @@ import { createCondemned } from '@atoll/objects/condemned'
 import type { ObjectStore } from '@atoll/objects/object-store'
 import { acceptsObjects } from '@atoll/objects/probe'
 import { objectSettingsOf } from '@atoll/objects/settings'
-import type { ObjectSettings } from '@atoll/objects/settings'
 import { checkReadable } from '../../app/lifecycle/check-readable.ts'
 import type { NodeConfig } from '../../config.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
@@ -23,6 +21,7 @@ import { openMarks } from '../../state/objects/marks.ts'
 import type { Marks } from '../../state/objects/marks.ts'
 import { createNeededLayers } from '../../state/objects/needed-layers.ts'
 import { createNeeds } from '../../state/objects/needs.ts'
+import { openNotesFolder } from '../../state/objects/notes-folder.ts'
 import { createObjectEnvds } from '../../state/objects/object-envds.ts'
 import { createObjectLayers } from '../../state/objects/object-layers.ts'
 import { createObjectSandboxes } from '../../state/objects/object-sandboxes.ts'
@@ -72,13 +71,9 @@ export async function openObjects(parts: ObjectParts): Promise<NodeObjects | und
   // Loaded on demand: the library is large, and most nodes have no object store.
   const { createS3Store } = await import('@atoll/objects/s3-store')
   const store = createS3Store(settings)
-  return openIn(parts, { store, keys, name: nameOf(settings), close: store.close })
-}
-
-/** Notes are about one place: after a change of the bucket, all has to be uploaded there. */
-function nameOf({ endpoint = '', region, bucket, prefix }: ObjectSettings): string {
-  const place = JSON.stringify([endpoint, region, bucket, prefix])
-  return createHash('sha256').update(place).digest('hex').slice(0, 16)
+  const notes = join(parts.host.installation.dataDir, 'objects')
+  const dir = await openNotesFolder(notes, settings)
+  return openIn(parts, { store, keys, dir, close: store.close })
 }
 
 async function openIn(
@@ -86,13 +81,13 @@ async function openIn(
   place: {
     readonly store: ObjectStore
     readonly keys: Awaited<ReturnType<typeof ensureKeyFile>>
-    /** Name of the folder for the notes about this store. */
-    readonly name: string
+    /** Folder for the notes about this store. */
+    readonly dir: string
     close(): void
   },
 ): Promise<NodeObjects> {
   const { host, runtime, files, envd, nodeId } = parts
-  const dir = join(host.installation.dataDir, 'objects', place.name)
+  const { dir } = place
   const bundles = createBundles(place.store, place.keys)
   const marks = await openMarks(join(dir, 'durable'))
   const links = await openLinkedFolders(join(dir, 'links'))
