@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { LogOwners, SandboxPlace } from '../domain/log.ts'
+import { statesShownAs } from '../domain/sandboxes/sandbox.ts'
 import { batches } from './batches.ts'
 import type { Schema } from './schema.ts'
 
@@ -19,6 +20,17 @@ export function sqlLogOwners(db: Kysely<Schema>): LogOwners {
         }
       }
       return places
+    },
+    async runningOf(teamId) {
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select(['id', 'node_id'])
+        .where('team_id', '=', teamId)
+        .where('state', 'in', statesShownAs('running'))
+        .where('node_id', 'is not', null)
+        .$narrowType<{ node_id: string }>()
+        .execute()
+      return rows.map(({ id, node_id }) => ({ sandboxId: id, nodeId: node_id }))
     },
     async teamsOf(sandboxIds) {
       const teams = new Map<string, string>()

@@ -47,6 +47,8 @@ export interface LogNode {
 export interface LogOwners {
   /** Lists the nodes of those sandboxes that belong to the team, also of ended ones. */
   nodesOf(teamId: string, sandboxIds: readonly string[]): Promise<readonly SandboxPlace[]>
+  /** Lists the running sandboxes of a team. */
+  runningOf(teamId: string): Promise<readonly SandboxPlace[]>
   /** Maps each sandbox that has a record to its team. */
   teamsOf(sandboxIds: readonly string[]): Promise<ReadonlyMap<string, string>>
 }

@@ -17,8 +17,9 @@ export function connectConnections(transport: Transport): ConnectionNode {
         throw toInspectionFault(error, sandboxId)
       }
     },
-    async listDenied(sinceMs, signal) {
-      const { sandboxes } = await client.listDenied({ sinceMs: BigInt(sinceMs) }, { signal })
+    async listDenied({ sinceMs, sandboxIds }, signal) {
+      const request = { sinceMs: BigInt(sinceMs), sandboxIds: [...sandboxIds] }
+      const { sandboxes } = await client.listDenied(request, { signal })
       return sandboxes.map(({ sandboxId, lastMs }) => ({ sandboxId, lastMs: Number(lastMs) }))
     },
   }

@@ -14,8 +14,8 @@ export function connectionMethods(
       checkId(sandboxId)
       return { connections: (await list(sandboxId)).map(toMessage) }
     },
-    async listDenied({ sinceMs }) {
-      const denied = await listDenied(Number(sinceMs))
+    async listDenied({ sinceMs, sandboxIds }) {
+      const denied = await listDenied(Number(sinceMs), sandboxIds)
       return {
         sandboxes: denied.map(({ sandboxId, lastMs }) => ({
           sandboxId,

@@ -45,6 +45,16 @@ test('those of the last hour are listed, newest first, and those of other teams 
   assert.deepEqual(await team.listed(team.api.theirs.apiKey), [])
 })
 
+test('a node is asked about sandboxes of the team only, and not at all if the team has none there', async () => {
+  await using team = await setup()
+  const id = await team.create(5)
+  const { deniedAsked } = team.api.node.connections
+  await team.listed(team.api.theirs.apiKey)
+  assert.deepEqual(deniedAsked, [])
+  await team.listed()
+  assert.deepEqual(deniedAsked, [[id]])
+})
+
 test('a sandbox that has ended is not listed, and a node that does not answer has none', async () => {
   await using team = await setup()
   const [ended, kept] = [await team.create(5), await team.create(6)]

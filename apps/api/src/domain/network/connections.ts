@@ -14,8 +14,11 @@ export interface NetworkConnection {
 
 export interface ConnectionNode {
   list(sandboxId: string, signal: AbortSignal): Promise<NetworkConnection[]>
-  /** Lists the running sandboxes of all teams that were denied something since a time, newest first. */
-  listDenied(sinceMs: number, signal: AbortSignal): Promise<DeniedSandbox[]>
+  /** Lists those of these sandboxes that were denied something since a time, newest first. An older node lists others too. */
+  listDenied(
+    request: { readonly sinceMs: number; readonly sandboxIds: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<DeniedSandbox[]>
 }
 
 export interface DeniedSandbox {

@@ -36,4 +36,5 @@ test('sandboxes with denials are listed newest first, with one reading for all',
     { sandboxId: 'i1', lastMs: 500 },
   ])
   assert.deepEqual(asked, [100])
+  assert.deepEqual(await list(100, ['i1', 'i2']), [{ sandboxId: 'i1', lastMs: 500 }])
 })

@@ -7,8 +7,11 @@ import type { Sandboxes } from '../lifecycle/sandboxes.ts'
 /** Connections of a sandbox since it runs. Empty while it is paused: a resume gives it another slot. */
 export type ListConnections = (sandboxId: string) => Promise<NetworkConnection[]>
 
-/** Running sandboxes that were denied something since a time, newest first. */
-export type ListDenied = (sinceMs: number) => Promise<DeniedSandbox[]>
+/** Running sandboxes that were denied something since a time, newest first. Without IDs: all. */
+export type ListDenied = (
+  sinceMs: number,
+  sandboxIds?: readonly string[],
+) => Promise<DeniedSandbox[]>
 
 export interface DeniedSandbox {
   readonly sandboxId: string
@@ -27,10 +30,13 @@ export function createListDenied(ports: {
   readonly sandboxes: { running(): readonly OwnedSlot[] }
   deniedSince(ms: number): Promise<(slot: Slot) => number | undefined>
 }): ListDenied {
-  return async (sinceMs) => {
+  return async (sinceMs, sandboxIds = []) => {
+    const asked = new Set(sandboxIds)
+    const isAsked = ({ record }: OwnedSlot) => asked.size === 0 || asked.has(record.owner.sandboxId)
     const lastDenied = await ports.deniedSince(sinceMs)
     return ports.sandboxes
       .running()
+      .filter(isAsked)
       .flatMap(({ record, slot }) => {
         const lastMs = lastDenied(slot)
         return lastMs === undefined ? [] : [{ sandboxId: record.owner.sandboxId, lastMs }]

@@ -2400,6 +2400,13 @@ export declare type ListDeniedRequest = Message<"atoll.node.v1.ListDeniedRequest
    * @generated from field: uint64 since_ms = 1;
    */
   sinceMs: bigint;
+
+  /**
+   * Lists only these sandboxes. Empty: all. Older nodes ignore this field.
+   *
+   * @generated from field: repeated string sandbox_ids = 2;
+   */
+  sandboxIds: string[];
 };
 
 /**
