@@ -84,7 +84,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   })
   // Recover from a crash before the first request; an unreachable node does not prevent the start.
   await sandboxes.reconciled
-  own(startSampling({ teams: stores.teamMetrics, usage: stores.usage, clock, fleet, log }))
+  const { usage } = stores.background
+  own(startSampling({ teams: stores.teamMetrics, usage, clock, fleet, log }))
   own(startDeletion())
 
   const { start } = sandboxes

@@ -10,13 +10,17 @@ export interface Loop {
   close(): Promise<void>
 }
 
-const retryMs = 1_000
+export const retryMs = 1_000
 
-/** Starts a loop. `pass` returns the milliseconds until the next pass; a failed pass is retried after a second. */
+/**
+ * Starts a loop. `pass` returns the milliseconds until the next pass; a failed pass is retried after a second, or after the
+ * time that `retryAfterMs` returns.
+ */
 export function startLoop(
   name: string,
   pass: (signal: AbortSignal) => Promise<number>,
   log: Logger,
+  retryAfterMs: () => number = () => retryMs,
 ): Loop {
   const closing = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -27,9 +31,10 @@ export function startLoop(
 
   const runPass = async (): Promise<void> => {
     const delayMs = await pass(closing.signal).catch((error: unknown) => {
+      const waitMs = Math.round(retryAfterMs())
       if (!closing.signal.aborted)
-        log.warn({ err: error }, `${name}: the pass failed; it is retried in ${retryMs} ms`)
-      return retryMs
+        log.warn({ err: error }, `${name}: the pass failed; it is retried in ${waitMs} ms`)
+      return waitMs
     })
     currentPass = undefined
     if (!closing.signal.aborted) timer = setTimeout(run, isNudged ? 0 : delayMs)

@@ -12,7 +12,8 @@ import { forgetBuildLogs } from '../app/builds/forget-build-logs.ts'
 import { startLoop } from '../app/loop.ts'
 import type { Loop } from '../app/loop.ts'
 import { idOf } from '../app/nodes/fleet.ts'
-import { paceOf } from '../app/nodes/pace.ts'
+import { isLarge } from '../app/nodes/pace.ts'
+import { startVisits } from '../app/nodes/visits.ts'
 import { reportOnce } from '../app/report-once.ts'
 import { createRequestBuild } from '../app/builds/request-build.ts'
 import type { SelectTeam } from '../app/teams/select-team.ts'
@@ -105,7 +106,7 @@ export function startBuilds(
 
 /** Starts to remove unused templates from each node. */
 function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
-  const { builds, issuedFiles } = stores
+  const { builds, issuedFiles } = stores.background
   const onUnknown = reportOnce((nodeTemplateId) =>
     log.warn(
       { event: 'template.unknown', nodeTemplateId },
@@ -114,13 +115,12 @@ function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
   )
   const loops = new Set<Loop>()
   const { close } = fleet.forEachRegistered((member) => {
-    const pass = async (signal: AbortSignal) => {
+    const pass = (signal: AbortSignal) => {
       const hasObjects = member.facts()?.hasObjects ?? false
       const node = { id: idOf(member), hasObjects, builds: member.builds }
-      const ports = { builds, issuedFiles, node, builder, onUnknown }
-      return paceOf(await sweepTemplates(ports, signal), fleet.size())
+      return sweepTemplates({ builds, issuedFiles, node, builder, onUnknown }, signal)
     }
-    const loop = startLoop('sweep templates', pass, log)
+    const loop = startVisits('sweep templates', pass, { fleet, log })
     loops.add(loop)
     return {
       async close() {
@@ -129,5 +129,11 @@ function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
       },
     }
   })
-  return { close, nudge: () => loops.forEach((loop) => loop.nudge()) }
+  return {
+    close,
+    nudge() {
+      // Visits of all nodes of a large fleet at once would hold up requests. The next visits find the same.
+      if (!isLarge(fleet.size())) loops.forEach((loop) => loop.nudge())
+    },
+  }
 }

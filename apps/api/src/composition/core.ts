@@ -97,13 +97,14 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
   )
   started.defer(() => lease.close())
 
-  const fleet = createFleet({ store: stores.nodes, clock, log })
+  const { background } = stores
+  const fleet = createFleet({ store: background.nodes, clock, log })
   for (const transport of parts.nodes) fleet.add(connectLink(transport))
   await registerAll(fleet)
   const loads = createLoads()
   const placing = createPlacing({ fleet, loads, store: stores.nodes, clock })
   const nodes = createNodes({ fleet, placing, store: stores.nodes, clock })
-  const measuring = startMeasuring({ fleet, loads, placing, store: stores.nodes, log })
+  const measuring = startMeasuring({ fleet, loads, placing, store: background.nodes, log })
   started.defer(() => measuring.close())
   const limitsOf = createLimitsOf(teams, configuredLimits(config))
   const templateBytes = createTemplateBytes({

@@ -1,7 +1,7 @@
 import { forgetLogs } from '../app/logs/forget-logs.ts'
 import { createLogs } from '../app/logs/logs.ts'
 import type { Logs } from '../app/logs/logs.ts'
-import { startLoop } from '../app/loop.ts'
+import { startVisits } from '../app/nodes/visits.ts'
 import type { Core } from './core.ts'
 
 /** Sandbox logs, which the node stores. */
@@ -19,10 +19,10 @@ export function createLogParts({ stores, fleet, clock, log }: Core): LogParts {
     }),
     startDeletion: () =>
       fleet.forEachRegistered(({ logs: node }) =>
-        startLoop(
+        startVisits(
           'forget logs',
           (signal) => forgetLogs({ node, owners: stores.logOwners }, signal),
-          log,
+          { fleet, log },
         ),
       ),
   }

@@ -1,9 +1,10 @@
 import type { Logger } from '@atoll/kit/log'
+import { createEndChanges } from '../app/end-changes.ts'
 import { startLoop } from '../app/loop.ts'
 import { reportOnce } from '../app/report-once.ts'
 import type { Loop } from '../app/loop.ts'
 import type { Member } from '../app/nodes/fleet.ts'
-import { paceOf } from '../app/nodes/pace.ts'
+import { startVisits } from '../app/nodes/visits.ts'
 import { createSandboxCreation } from '../app/sandboxes/create-sandbox.ts'
 import type { CreateSandbox } from '../app/sandboxes/create-sandbox.ts'
 import { deleteObjectsOfEnded } from '../app/sandboxes/delete-objects.ts'
@@ -119,7 +120,7 @@ function createUseCases(
   const { fleet, placing, log, limitsOf, tokenSeed } = core
   const { templates, snapshots } = core.stores
   const { networkAccessOf } = access
-  const onEndChanged = () => parts.expiry.nudge()
+  const onEndChanged = createEndChanges(core.clock, () => parts.expiry.nudge())
   const moveIfNeeded = createMoveIfNeeded({ ...work, fleet, placing })
   const start = createStartSandbox({
     moveIfNeeded,
@@ -144,7 +145,7 @@ function createUseCases(
 function ownerPorts({ stores, clock }: Core, work: Work, launching: Launching): OwnerPorts {
   return {
     clock,
-    leases: stores.leases,
+    leases: stores.background.leases,
     processId: work.processId,
     isUnderway: (id) => launching.isCreating(id) || work.transitions.isUnderway(id),
   }
@@ -153,16 +154,17 @@ function ownerPorts({ stores, clock }: Core, work: Work, launching: Launching): 
 /** Keeps the records of each node in agreement with it. `first` resolves after the first pass for the nodes of now. */
 function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
   const { log, fleet } = core
-  const ports = { ...work, ...owners, onUnknown: createUnknownReport(log) }
+  const { sandboxes: store } = core.stores.background
+  const ports = { ...work, store, ...owners, onUnknown: createUnknownReport(log) }
   const loops = new Map<Member, Loop>()
   const reconciling = fleet.forEach((member) => {
     const pass = async (signal: AbortSignal) => {
       // Records end only for answers of the epoch that the store knows.
       const { id } = await member.register(signal)
       const node = { id, sandboxes: member.sandboxes }
-      return paceOf(await reconcileSandboxes(ports, node, signal), fleet.size())
+      return reconcileSandboxes(ports, node, signal)
     }
-    const loop = startLoop('reconcile', pass, log)
+    const loop = startVisits('reconcile', pass, { fleet, log, isUrgent: true })
     loops.set(member, loop)
     return {
       async close() {

@@ -2,7 +2,7 @@ import type { Logger } from '@atoll/kit/log'
 import { forgetIssued } from '../app/forget-issued.ts'
 import { startLoop } from '../app/loop.ts'
 import { idOf } from '../app/nodes/fleet.ts'
-import { paceOf } from '../app/nodes/pace.ts'
+import { startVisits } from '../app/nodes/visits.ts'
 import { reportOnce } from '../app/report-once.ts'
 import { createForkSandbox } from '../app/snapshots/fork-sandbox.ts'
 import type { ForkSandbox } from '../app/snapshots/fork-sandbox.ts'
@@ -24,18 +24,19 @@ export function startSnapshots(
   { copying, launching }: Pick<SandboxParts, 'copying' | 'launching'>,
 ): SnapshotParts {
   const { stores, fleet, placing, clock, log, limitsOf, processId } = core
-  const { snapshots, templates, teams, leases, issuedFiles } = stores
+  const { snapshots, templates, teams, issuedFiles } = stores
   const onUnknown = createUnknownReport(log)
-  const shared = { snapshots, issuedFiles, copying, leases, clock, processId, onUnknown }
+  const { background } = stores
+  const shared = { ...background, copying, clock, processId, onUnknown }
   const sweeper = fleet.forEachRegistered((member) =>
-    startLoop(
+    startVisits(
       'sweep snapshots',
       async (signal) => {
         const hasObjects = member.facts()?.hasObjects ?? false
         const node = { id: idOf(member), hasObjects, sandboxes: member.sandboxes }
-        return paceOf(await sweepSnapshots({ ...shared, node }, signal), fleet.size())
+        return sweepSnapshots({ ...shared, node }, signal)
       },
-      log,
+      { fleet, log },
     ),
   )
   const forgetting = startLoop(

@@ -9,14 +9,16 @@ import { openPostgres } from './postgres.ts'
 async function setup() {
   const store = await makeStore('empty')
   const { proxy, store: reached } = await throughProxy(store)
-  const { db } = openPostgres(reached.location, { statementMs: 2000, silenceMs: 4000 })
+  const limits = { statementMs: 2000, silenceMs: 4000 }
+  const { db, background, close } = openPostgres(reached.location, limits)
   const one = async () => (await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one
   return {
     db,
+    background,
     proxy,
     one,
     async [Symbol.asyncDispose]() {
-      await db.destroy()
+      await close()
       await proxy[Symbol.asyncDispose]()
       await store[Symbol.asyncDispose]()
     },
@@ -97,4 +99,17 @@ test('an invalid statement is an internal error', onPostgres, async () => {
     wrong,
     (error) => !(error instanceof Fault) && /nonsense/.test(String(error)),
   )
+})
+
+test('work in the background leaves connections for requests', onPostgres, async () => {
+  await using server = await setup()
+  const gate = Promise.withResolvers<void>()
+  const hold = () => server.background.connection().execute(() => gate.promise)
+  const held = Array.from({ length: 20 }, hold)
+  try {
+    assert.equal(await server.one(), 1)
+  } finally {
+    gate.resolve()
+    await Promise.all(held)
+  }
 })

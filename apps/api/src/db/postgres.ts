@@ -18,14 +18,19 @@ export function openPostgres(
   onQuery?: OnQuery,
 ): Database {
   const options = {
-    max: 10,
+    max: requestConnections,
     statement_timeout: limits.statementMs,
     idle_in_transaction_session_timeout: limits.statementMs,
     query_timeout: limits.silenceMs,
     connectionTimeoutMillis: limits.silenceMs,
   }
+  const db = connect(url, options, onQuery)
+  // A limited time in the queue is for requests, whose clients wait.
+  const patient = { ...options, max: backgroundConnections, connectionTimeoutMillis: queueLimitMs }
+  const background = connect(url, patient, onQuery)
   return {
-    db: connect(url, options, onQuery),
+    ...{ db, background },
+    close: async () => void (await Promise.all([db.destroy(), background.destroy()])),
     async exclusively(work) {
       const unhurried = connect(url, {
         max: 2,
@@ -43,6 +48,11 @@ export function openPostgres(
     },
   }
 }
+
+const requestConnections = 10
+/** Enough for the visits of a thousand nodes. Few, so that statements of requests do not wait for the CPUs of the database. */
+const backgroundConnections = 4
+const queueLimitMs = 60_000
 
 export function isPostgresUrl(text: string): boolean {
   return /^postgres(ql)?:\/\//.test(text)

@@ -35,6 +35,8 @@ export function openSqlite(path: string, onQuery?: OnQuery): Database {
   })
   return {
     db,
+    background: db,
+    close: () => db.destroy(),
     exclusively: (work) => work(db),
     // Free pages and the write-ahead log still hold what was overwritten.
     scrub: async () => database.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'),

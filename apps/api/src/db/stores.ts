@@ -1,4 +1,5 @@
 import type { KeyRing } from '@atoll/kit/encryption/key-ring'
+import type { Kysely } from 'kysely'
 import type { BuildLogStore } from '../domain/builds/build-log.ts'
 import type { BuildStore } from '../domain/builds/build.ts'
 import type { FleetStore } from '../domain/fleet-member.ts'
@@ -34,6 +35,7 @@ import { sqlNodeStore } from './nodes.ts'
 import { openFault } from './postgres-errors.ts'
 import type { OnQuery } from './query-record.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
+import type { Schema } from './schema.ts'
 import { sqlUsageStore } from './metrics/sandbox-metrics.ts'
 import { sqlLineageStore } from './sandboxes/lineage.ts'
 import { sqlSandboxEventStore } from './sandboxes/sandbox-events.ts'
@@ -68,6 +70,8 @@ export interface Stores {
   readonly teamMetrics: TeamMetricStore
   readonly usage: UsageStore
   readonly logOwners: LogOwners
+  /** The same records, for work that no request waits for: requests do not queue behind its statements. */
+  readonly background: BackgroundStores
   /** Runs `work` while no other process on this store is inside such a call. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
   /** Keys of all private values in the store. */
@@ -78,6 +82,11 @@ export interface Stores {
   copyTo?(path: string): Promise<void>
   close(): Promise<void>
 }
+
+export type BackgroundStores = Pick<
+  Stores,
+  'sandboxes' | 'builds' | 'snapshots' | 'issuedFiles' | 'leases' | 'nodes' | 'usage'
+>
 
 /** Opens the store, PostgreSQL by URL or SQLite by path. Creates or migrates the schema as needed. */
 export async function openStores(
@@ -90,7 +99,7 @@ export async function openStores(
   try {
     await database.exclusively((unhurried) => migrate(unhurried, migrations, additions))
   } catch (error) {
-    await db.destroy()
+    await database.close()
     throw isPostgresUrl(location) ? openFault(location, error) : error
   }
   const settings = sqlSettingStore(db)
@@ -118,13 +127,26 @@ export async function openStores(
     teamMetrics: sqlTeamMetricStore(db),
     usage: sqlUsageStore(db),
     logOwners: sqlLogOwners(db),
+    background: backgroundStores(database.background, keyRing),
     keyRing,
     async reseal() {
       const done = await resealStore(db, keyRing)
       if (done.plain > 0) await database.scrub?.()
       return done
     },
-    close: () => db.destroy(),
+    close: () => database.close(),
+  }
+}
+
+function backgroundStores(db: Kysely<Schema>, keyRing: KeyRing): BackgroundStores {
+  return {
+    sandboxes: sqlSandboxStore(db, keyRing),
+    builds: sqlBuildStore(db),
+    snapshots: sqlSnapshotStore(db),
+    issuedFiles: sqlIssuedFiles(db),
+    leases: sqlLeaseStore(db),
+    nodes: sqlNodeStore(db),
+    usage: sqlUsageStore(db),
   }
 }
 

@@ -161,6 +161,8 @@ export interface NodeFacts {
   /** New after each start of the agent. */
   readonly instanceId: string
   readonly version: string
+  /** Version of envd in sandboxes that this agent boots. */
+  readonly envdVersion: string
   /** Whether a pause under the runtime of the node keeps the memory. */
   readonly keepsMemory: boolean
   /** Whether the node has an object store, from which it can fetch what other nodes saved. */

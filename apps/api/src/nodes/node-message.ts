@@ -10,14 +10,15 @@ import type { NodeFacts, NodeUsage } from '../domain/node.ts'
 import type { OnNode } from '../domain/sandboxes/sandbox-pause.ts'
 
 export function toFacts(message: GetNodeResponse): NodeFacts {
-  const { nodeId, epoch, instanceId, version, keepsMemory, hasObjects, machine } = message
+  const { nodeId, epoch, instanceId, version, machine } = message
   return {
     id: nodeId,
     epoch,
     instanceId,
     version,
-    keepsMemory,
-    hasObjects,
+    envdVersion: message.envdVersion,
+    keepsMemory: message.keepsMemory,
+    hasObjects: message.hasObjects,
     machine: {
       cpuArchitecture: machine?.cpuArchitecture ?? '',
       cpuFamily: machine?.cpuFamily ?? '',

@@ -1,3 +1,4 @@
+import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { CatalogueNode, CatalogueTemplate, InstallProgress } from '../../domain/catalogue.ts'
 import type { Fleet, Member } from '../nodes/fleet.ts'
 
@@ -12,9 +13,8 @@ export function createFleetCatalogue(fleet: Pick<Fleet, 'any' | 'ids' | 'member'
   }
   return {
     async list(signal) {
-      const lists = await Promise.all(inReach().map(({ catalogue }) => catalogue.list(signal)))
       const found = new Map<string, CatalogueTemplate>()
-      for (const template of lists.flat()) {
+      for (const template of await listAll(inReach(), signal)) {
         const before = found.get(template.nodeTemplateId)
         const isInstalled = template.isInstalled && before?.isInstalled !== false
         found.set(template.nodeTemplateId, { ...template, isInstalled })
@@ -31,6 +31,22 @@ export function createFleetCatalogue(fleet: Pick<Fleet, 'any' | 'ids' | 'member'
       }
     },
   }
+}
+
+/** The answers of a thousand nodes at once would hold up requests. */
+const asksAtOnce = 50
+
+/** Leaves out nodes that do not answer, unless none does: creates on the others must not fail or wait because of them. */
+async function listAll(
+  members: readonly Member[],
+  signal: AbortSignal,
+): Promise<CatalogueTemplate[]> {
+  const limited = limitConcurrency(asksAtOnce)
+  const asked = members.map(({ catalogue }) => limited(() => catalogue.list(signal), signal))
+  const answers = await Promise.allSettled(asked)
+  const lists = answers.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  if (lists.length === 0) await asked[0]
+  return lists.flat()
 }
 
 function share(

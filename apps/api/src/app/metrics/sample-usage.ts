@@ -8,7 +8,7 @@ const sampleTimeoutMs = 10_000
 
 /** Creates the pass that samples the resource usage of sandboxes every 5 seconds. */
 export function createUsageSampling(deps: {
-  readonly usage: UsageStore
+  readonly usage: Pick<UsageStore, 'record'>
   readonly node: SandboxNode
   readonly clock: Clock
   /** Milliseconds of each interval that pass before the node is asked. */

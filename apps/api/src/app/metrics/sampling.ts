@@ -3,9 +3,11 @@ import type { Logger } from '@atoll/kit/log'
 import type { TeamMetricStore, UsageStore } from '../../domain/metrics.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import { forgetMetrics } from './forget-metrics.ts'
-import { startLoop } from '../loop.ts'
+import { retryMs, startLoop } from '../loop.ts'
+import { paceOf } from '../nodes/pace.ts'
 import { createTeamSampling } from './sample-teams.ts'
 import { createUsageSampling } from './sample-usage.ts'
+import { createUsageBatches } from './usage-batches.ts'
 
 const longestSpreadMs = 4_000
 const spreadPerNodeMs = 20
@@ -27,12 +29,14 @@ export function startSampling(deps: {
   readonly log: Logger
 }): { close(): Promise<void> } {
   const { log, usage, clock, fleet } = deps
+  const record = createUsageBatches(usage.record, () => fleet.size() < 2)
   const loops = [
     startLoop('sample teams', createTeamSampling(deps), log),
     fleet.forEachRegistered(({ sandboxes: node }) => {
       const share = Math.random()
       const phaseMs = () => share * spreadOf(fleet.size())
-      return startLoop('sample usage', createUsageSampling({ usage, clock, node, phaseMs }), log)
+      const pass = createUsageSampling({ usage: { record }, clock, node, phaseMs })
+      return startLoop('sample usage', pass, log, () => paceOf(retryMs, fleet.size()))
     }),
     startLoop('forget metrics', () => forgetMetrics(deps), log),
   ]

@@ -1,11 +1,10 @@
 import type { Logger } from '@atoll/kit/log'
 import type { NodeStore } from '../../domain/node-record.ts'
-import { startLoop } from '../loop.ts'
 import { idOf } from './fleet.ts'
 import type { Fleet } from './fleet.ts'
 import type { Loads } from './loads.ts'
-import { paceOf } from './pace.ts'
 import type { Placing } from './placing.ts'
+import { startVisits } from './visits.ts'
 
 const intervalMs = 5_000
 const timeoutMs = 5_000
@@ -31,8 +30,8 @@ export function startMeasuring(deps: {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
       note(await member.sandboxes.measure(limit))
       placing.noteStatus(id, (await store.find(id))?.status ?? 'ready')
-      return paceOf(intervalMs, fleet.size())
+      return intervalMs
     }
-    return startLoop('measure nodes', pass, log)
+    return startVisits('measure nodes', pass, { fleet, log, isUrgent: true })
   })
 }

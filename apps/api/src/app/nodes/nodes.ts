@@ -37,6 +37,7 @@ const unknownFacts: Omit<NodeFacts, 'id'> = {
   epoch: 0,
   instanceId: '',
   version: '',
+  envdVersion: '',
   keepsMemory: false,
   hasObjects: false,
   machine: { cpuArchitecture: '', cpuFamily: '', cpuModel: '', cpuModelName: '' },

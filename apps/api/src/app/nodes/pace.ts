@@ -3,6 +3,11 @@ const unhurriedCount = 50
 /** Records and nodes must agree within a minute, also when an event was lost. */
 const longestMs = 30_000
 
+/** Whether an api visits the nodes less often than usual, to have time for requests. */
+export function isLarge(nodeCount: number): boolean {
+  return nodeCount > unhurriedCount
+}
+
 /**
  * Returns the time until the next visit of a node: longer in a large fleet, so that visits do not take an api's time from
  * requests. Spread by chance, since the visits of all nodes begin together. A node without others is visited at the

@@ -57,13 +57,13 @@ export function createPlacing(ports: PlacingPorts): Placing {
   const choose = async (request: PlacementRequest): Promise<string[]> => {
     const { shape, nodeId, isDurable = false, exceptId } = request
     if (nodeId !== undefined && !isDurable) return [nodeId]
-    const canStart = (id: string) => !isDurable || id === nodeId || hasObjects(fleet, id)
-    const ids = (await findNodes(fleet)).filter((id) => id !== exceptId && canStart(id))
-    const open = ids.filter((id) => (statuses.get(id) ?? 'ready') === 'ready')
-    const well = open.filter((id) => !breakers.isOpen(id) && !isSuspect(id))
-    const [usable = []] = [well, open, ids].filter((list) => list.length > 0)
-    if (usable.length < 2) return [...usable]
-    const candidates = sampleWith(nodeId, usable).map((id) => ({
+    const canStart = (id: string) =>
+      id !== exceptId && (!isDurable || id === nodeId || hasObjects(fleet, id))
+    const isReady = (id: string) => canStart(id) && (statuses.get(id) ?? 'ready') === 'ready'
+    const isWell = (id: string) => isReady(id) && !breakers.isOpen(id) && !isSuspect(id)
+    const sample = sampleWith(nodeId, await findNodes(fleet), [isWell, isReady, canStart])
+    if (sample.length < 2) return [...sample]
+    const candidates = sample.map((id) => ({
       ...ports.loads.describe(id, shape),
       hasLayers: nodeId === undefined || id === nodeId,
     }))
@@ -118,11 +118,23 @@ async function repeatIfRestarted<T>(member: Member, run: () => Promise<T>): Prom
   }
 }
 
-/** A fetch takes longer than a start, so the node that has the files is always considered. */
-function sampleWith(home: string | undefined, usable: readonly string[]): readonly string[] {
-  const sample = takeSample(usable)
-  const isMissed = home !== undefined && usable.includes(home) && !sample.includes(home)
-  return isMissed ? [home, ...sample.slice(1)] : sample
+/**
+ * Samples the nodes that pass the first check that any node passes. A fetch takes longer than a start, so the node that has
+ * the files is always considered.
+ */
+function sampleWith(
+  home: string | undefined,
+  ids: readonly string[],
+  checks: readonly ((id: string) => boolean)[],
+): readonly string[] {
+  for (const isUsable of checks) {
+    const sample = takeSample(ids, Math.random, isUsable)
+    if (sample.length === 0) continue
+    const isMissed =
+      home !== undefined && !sample.includes(home) && ids.includes(home) && isUsable(home)
+    return isMissed ? [home, ...sample.slice(1)] : sample
+  }
+  return []
 }
 
 function hasObjects(fleet: Fleet, nodeId: string): boolean {

@@ -4,6 +4,7 @@ import type { Logger } from '@atoll/kit/log'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { postpone } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import { longestExpiryWaitMs } from '../end-changes.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { Ending } from './ending.ts'
 import type { Pausing } from './pause-sandbox.ts'
@@ -17,8 +18,6 @@ interface ExpiryPorts {
   readonly log: Logger
 }
 
-/** Upper bound on the wait: the system clock may jump, and a nudge may be missed. */
-const maxWaitMs = 1_000
 const batch = 100
 /** Extra run time before each retry of a failed pause. */
 const retrySeconds = [1, 2, 4, 8, 16, 32, 60] as const
@@ -48,8 +47,8 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
       else if (!underway.has(id)) await pauseExpired(ports, { id, isDue, failures, underway })
     }
     const next = await store.nextEnd(nodeIds)
-    if (!next) return maxWaitMs
-    return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), maxWaitMs)
+    if (!next) return longestExpiryWaitMs
+    return Math.min(Math.max(next.getTime() - clock.now().getTime(), 0), longestExpiryWaitMs)
   }
 }
 

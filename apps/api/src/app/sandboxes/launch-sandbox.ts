@@ -11,6 +11,7 @@ import type { NodeShape } from '../../domain/node.ts'
 import { start } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { OnEndChanged } from '../end-changes.ts'
 import type { Ending } from './ending.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { ReadyNames } from './ready-names.ts'
@@ -79,7 +80,7 @@ interface LaunchPorts {
   readonly checkKept: (teamId: string) => Promise<void>
   /** Returns the IDs that are pre-assigned on a node. */
   readonly readyNames: (nodeId: string) => NamesOfNode
-  readonly onEndChanged: () => void
+  readonly onEndChanged: OnEndChanged
   readonly stopping: AbortSignal
 }
 
@@ -234,18 +235,17 @@ async function boot(
   const { nodeTemplateId, snapshotId } = source
   const wanted = { id, generation, nodeTemplateId, snapshotId, resources, envVars }
   const access = await ports.networkAccessOf(sandbox)
-  const asked = Promise.resolve(source.envdVersion ?? node.envdVersion(signal))
-  asked.catch(() => {}) // reported below, if the create succeeds
-  // First the create: the cleanup after a failure must not run before what it undoes has ended.
+  // Facts of the agent that gets the create: any other one refuses the call.
+  const { envdVersion: ofNode } = fleet.member(nodeId).facts() ?? {}
+  const envdVersion = source.envdVersion ?? ofNode ?? (await node.envdVersion(signal))
   await node.create({ ...wanted, accessToken, isNamed, ...access }, signal)
-  const envdVersion = await asked
   signal.throwIfAborted()
   const running = await store.update(id, (current) => {
     if (current.state !== 'creating') throw endedEarly(current)
     return start(current, { now: clock.now(), seconds, envdVersion })
   })
   if (!running) throw new Error(`the record of sandbox ${id} is missing from the store`)
-  onEndChanged()
+  onEndChanged(running)
   return running
 }
 

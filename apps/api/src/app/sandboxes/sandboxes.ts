@@ -6,6 +6,7 @@ import { isInTransition } from '../../domain/sandboxes/sandbox-pause.ts'
 import { extend, setTimeoutOf } from '../../domain/sandboxes/sandbox-time.ts'
 import type { SandboxFilter, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { TemplateStore } from '../../domain/template.ts'
+import type { OnEndChanged } from '../end-changes.ts'
 import type { Ending } from './ending.ts'
 import { listSandboxes } from './list-sandboxes.ts'
 import type { ListRequest, SandboxList } from './list-sandboxes.ts'
@@ -49,7 +50,7 @@ interface SandboxPorts {
   readonly limitsOf: LimitsOf
   readonly start: StartSandbox
   /** Called when the end time of a sandbox has changed. */
-  readonly onEndChanged: () => void
+  readonly onEndChanged: OnEndChanged
 }
 
 export function createSandboxes(ports: SandboxPorts): Sandboxes {
@@ -91,7 +92,7 @@ function createTimeoutChanges({
       return apply(current)
     })
     if (!changed) throw absent(id)
-    onEndChanged()
+    onEndChanged(changed)
   }
   return {
     async setTimeout(teamId, id, seconds) {

@@ -6,6 +6,7 @@ import { absent, isRunning, start } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { beginResume, isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { OnEndChanged } from '../end-changes.ts'
 import type { Ending } from './ending.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import { changedMeanwhile, resumeOrFetch } from './move-sandbox.ts'
@@ -62,7 +63,7 @@ export interface StartPorts {
   readonly tokenOf: (sandbox: Sandbox) => string | undefined
   readonly networkAccessOf: NetworkAccessOf
   readonly processId: string
-  readonly onEndChanged: () => void
+  readonly onEndChanged: OnEndChanged
 }
 
 /** Limits on the state changes and the time that a caller waits through. */
@@ -104,7 +105,7 @@ export function createStartSandbox(ports: StartPorts): StartSandbox {
         const { current, isOurs } = await claimIfPaused(ports, id, request)
         if (isOurs) return { sandbox: await resumeClaimed(current, request), isResumed: true }
         if (isRunning(current)) {
-          ports.onEndChanged()
+          ports.onEndChanged(current)
           return { sandbox: current, isResumed }
         }
         if (changes === changeLimit) throw inTransition(current)
@@ -197,7 +198,7 @@ async function resume(
       : current,
   )
   if (running && isRunning(running)) {
-    onEndChanged()
+    onEndChanged(running)
     return running
   }
   const isEnding = !running || running.state === 'killing' || running.state === 'ended'

@@ -10,6 +10,7 @@ import { beginSnapshot, backToRunning } from '../../domain/sandboxes/sandbox-pau
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { SnapshotStore } from '../../domain/snapshot.ts'
 import { isAtLeast } from '../../domain/version.ts'
+import type { OnEndChanged } from '../end-changes.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from '../sandboxes/settle.ts'
@@ -64,7 +65,7 @@ export interface CopyPorts {
   readonly processId: string
   readonly log: Logger
   /** Called when the sandbox runs again: its timeout may have passed during the copy. */
-  readonly onEndChanged: () => void
+  readonly onEndChanged: OnEndChanged
 }
 
 /** Writing gigabytes of memory to disk can take minutes. */
@@ -179,7 +180,7 @@ async function copyOnNode(ports: CopyPorts, work: CopyWork): Promise<Copy> {
 async function returnToRunning({ store, log, onEndChanged }: CopyPorts, id: string): Promise<void> {
   await store
     .update(id, (current) => (current.state === 'snapshotting' ? backToRunning(current) : current))
-    .then(onEndChanged)
+    .then((after) => after && onEndChanged(after))
     .catch((error: unknown) => {
       log.warn(
         { err: error, sandboxId: id },

@@ -18,8 +18,13 @@ export function inKeyOrder(a: RowKey, b: RowKey): number {
 
 type RowKey = readonly [id: string, at: number]
 
-/** Time span of one delete. A time span bounds the number of rows without counting them. */
+/** Time span of one delete. */
 const spanSeconds = 300
+/**
+ * Rows of one delete, and those of the same moment as the last of them. A large fleet writes millions of samples in the time
+ * span, and their delete would run into the time limit of statements.
+ */
+const mostRows = 10_000
 
 /** Deletes the oldest samples before `time`. Returns whether more may remain. */
 export async function deleteOldest(
@@ -27,9 +32,12 @@ export async function deleteOldest(
   table: 'team_metrics' | 'sandbox_metrics',
   time: number,
 ): Promise<boolean> {
-  const oldest = await db.selectFrom(table).select('at').orderBy('at').limit(1).executeTakeFirst()
+  const inOrder = db.selectFrom(table).select('at').orderBy('at').limit(1)
+  const oldest = await inOrder.executeTakeFirst()
   if (!oldest || oldest.at >= time) return false
-  const until = Math.min(time, oldest.at + spanSeconds)
+  const beyond = await inOrder.offset(mostRows).executeTakeFirst()
+  const bound = beyond ? Math.max(beyond.at, oldest.at + 1) : time
+  const until = Math.min(time, oldest.at + spanSeconds, bound)
   await db.deleteFrom(table).where('at', '<', until).execute()
   return until < time
 }

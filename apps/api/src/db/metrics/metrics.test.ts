@@ -95,3 +95,36 @@ test('a batch of more samples than one statement holds is written whole', async 
   assert.equal(await teamMetrics.lastSampleAt(), 6000)
   assert.deepEqual(await teamMetrics.listActive(6000), [teamId])
 })
+
+test('samples of a sandbox are written whole and keep their values, and an existing sample stays', async () => {
+  await using world = await setup()
+  const { usage } = world.stores
+  const sampleAt = (at: number, cpuUsedPercent: number) => ({
+    ...{ sandboxId: 'i1', at, cpuCount: 2, cpuUsedPercent },
+    ...{ memoryUsedBytes: 2 ** 40, memoryCacheBytes: 3, memoryTotalBytes: 2 ** 41 },
+    ...{ diskUsedBytes: 4, diskTotalBytes: 2 ** 50 },
+  })
+  await usage.record([sampleAt(5, 12.75)])
+  await usage.record(Array.from({ length: 1201 }, (_, i) => sampleAt(i * 5, 99)))
+  const series = await usage.series('i1', all, 5)
+  assert.equal(series.length, 1201)
+  const { sandboxId: _, ...expected } = sampleAt(5, 12.75)
+  assert.deepEqual(series[1], expected)
+})
+
+test('a delete of many samples ends with a moment, so that it stays short', async () => {
+  await using world = await setup()
+  const { usage } = world.stores
+  const sampleAt = (at: number, sandboxId: string) => ({
+    ...{ sandboxId, at, cpuCount: 1, cpuUsedPercent: 0, memoryUsedBytes: 0, memoryCacheBytes: 0 },
+    ...{ memoryTotalBytes: 0, diskUsedBytes: 0, diskTotalBytes: 0 },
+  })
+  const ids = Array.from({ length: 6_000 }, (_, i) => `i${i}`)
+  await usage.record([0, 5].flatMap((at) => ids.map((id) => sampleAt(at, id))))
+  const left = async () => (await usage.series('i1', all, 1)).map(({ at }) => at)
+  assert.equal(await usage.deleteBefore(900), true)
+  assert.deepEqual(await left(), [5])
+  assert.equal(await usage.deleteBefore(900), true)
+  assert.deepEqual(await left(), [])
+  assert.equal(await usage.deleteBefore(900), false)
+})

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Range, UsageAt, UsageSample, UsageStore } from '../../domain/metrics.ts'
-import { batches } from '../batches.ts'
+import { insertSamples } from './insert-samples.ts'
 import { deleteOldest, inKeyOrder, stepStart } from './metric-rows.ts'
 import type { SandboxMetricRow, Schema } from '../schema.ts'
 
@@ -11,15 +11,7 @@ export function sqlUsageStore(db: Kysely<Schema>): UsageStore {
       const rows = samples
         .map(toRow)
         .toSorted((a, b) => inKeyOrder([a.sandbox_id, a.at], [b.sandbox_id, b.at]))
-      await db.transaction().execute(async (transaction) => {
-        for (const batch of batches(rows)) {
-          await transaction
-            .insertInto('sandbox_metrics')
-            .values(batch)
-            .onConflict((conflict) => conflict.columns(['sandbox_id', 'at']).doNothing())
-            .execute()
-        }
-      })
+      await insertSamples(db, rows)
     },
     async rangeOf(teamId, sandboxId) {
       const row = await ofTeam(db, teamId, [sandboxId]).executeTakeFirst()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { costOf, rank } from './placement.ts'
+import { costOf, rank, takeSample } from './placement.ts'
 import type { Candidate, Load } from './placement.ts'
 
 const gigabyte = 1024 ** 3
@@ -80,4 +80,13 @@ test('a node that has not been measured yet is neither preferred nor avoided', (
   const unknown = candidate('unknown', { capacity: none })
   const loaded = candidate('loaded', { promised: { ...none, cpuCount: 32 } })
   assert.deepEqual(ids(rank([unknown, loaded], requested)), ['unknown', 'loaded'])
+})
+
+test('a sample has three usable nodes, or all if there are fewer', () => {
+  const nodes = Array.from({ length: 50 }, (_, index) => index)
+  const sampleOf = (usable: readonly number[]) =>
+    takeSample(nodes, Math.random, (one) => usable.includes(one)).toSorted((a, b) => a - b)
+  assert.deepEqual(sampleOf([3, 17, 49]), [3, 17, 49])
+  assert.deepEqual(sampleOf([42]), [42])
+  assert.deepEqual(sampleOf([]), [])
 })

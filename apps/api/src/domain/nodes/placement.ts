@@ -56,12 +56,19 @@ function shareOf(amount: number, capacity: number): number {
   return capacity > 0 ? amount / capacity : 0
 }
 
-/** Returns three random nodes. Taken before their loads are read, so that the work does not grow with the fleet. */
-export function takeSample<T>(all: readonly T[], random: () => number = Math.random): T[] {
+/**
+ * Returns three random nodes that are usable, or fewer if there are fewer. Taken before their loads are read, and checked
+ * only when drawn, so that the work does not grow with the fleet.
+ */
+export function takeSample<T>(
+  all: readonly T[],
+  random: () => number = Math.random,
+  isUsable: (one: T) => boolean = () => true,
+): T[] {
   const left = [...all]
   const taken: T[] = []
   while (taken.length < sampleSize && left.length > 0) {
-    taken.push(...left.splice(Math.floor(random() * left.length), 1))
+    taken.push(...left.splice(Math.floor(random() * left.length), 1).filter(isUsable))
   }
   return taken
 }

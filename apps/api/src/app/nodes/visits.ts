@@ -1,0 +1,32 @@
+import type { Logger } from '@atoll/kit/log'
+import { retryMs, startLoop } from '../loop.ts'
+import type { Loop } from '../loop.ts'
+import type { Fleet } from './fleet.ts'
+import { isLarge, paceOf } from './pace.ts'
+
+/**
+ * Starts a loop that visits one node. In a large fleet, visits are rarer and spread over time, also after failures and after
+ * a start: otherwise an outage of the store would end with a visit of every node in each second.
+ */
+export function startVisits(
+  name: string,
+  visit: (signal: AbortSignal) => Promise<number>,
+  parts: {
+    readonly fleet: Pick<Fleet, 'size'>
+    readonly log: Logger
+    /** Makes the first visit at once, also in a large fleet. */
+    readonly isUrgent?: boolean
+  },
+): Loop {
+  const { fleet, log, isUrgent = false } = parts
+  let mayVisit = isUrgent
+  const pass = async (signal: AbortSignal): Promise<number> => {
+    const isPostponed = !mayVisit && isLarge(fleet.size())
+    mayVisit = true
+    return paceOf(isPostponed ? firstPauseMs : await visit(signal), fleet.size())
+  }
+  return startLoop(name, pass, log, () => paceOf(retryMs, fleet.size()))
+}
+
+/** Stretched with the size of the fleet. */
+const firstPauseMs = 1_000
