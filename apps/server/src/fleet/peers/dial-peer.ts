@@ -1,5 +1,5 @@
-import { connect } from 'node:tls'
-import type { ConnectionOptions, TLSSocket } from 'node:tls'
+import { connect, createSecureContext } from 'node:tls'
+import type { ConnectionOptions, SecureContext, TLSSocket } from 'node:tls'
 import type { Role } from '@atoll/contracts/fleet'
 import type { ListenAddress } from '../../listen-address.ts'
 import { memberOf } from '../identity/identity.ts'
@@ -31,10 +31,8 @@ export function dialPeer(options: DialPeer): Promise<TLSSocket> {
     if (signal.aborted) return reject(toError(signal.reason))
     const settings: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
       ...address,
-      ca: identity.authority,
-      ...('key' in identity && { cert: identity.certificate, key: identity.key }),
+      secureContext: contextOf(identity),
       ALPNProtocols: [protocol],
-      minVersion: 'TLSv1.3',
       // A tunnel forwards a half-close.
       allowHalfOpen: protocol !== 'h2',
       ...(session && { session }),
@@ -60,6 +58,21 @@ export function dialPeer(options: DialPeer): Promise<TLSSocket> {
       resolve(socket)
     })
   })
+}
+
+/** One context for all connections: a context of its own for each would parse the key and take memory again. */
+const contexts = new WeakMap<DialIdentity, SecureContext>()
+
+function contextOf(identity: DialIdentity): SecureContext {
+  const known = contexts.get(identity)
+  if (known) return known
+  const made = createSecureContext({
+    ca: identity.authority,
+    ...('key' in identity && { cert: identity.certificate, key: identity.key }),
+    minVersion: 'TLSv1.3',
+  })
+  contexts.set(identity, made)
+  return made
 }
 
 function findObjection(
