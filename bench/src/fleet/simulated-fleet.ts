@@ -2,26 +2,35 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { createPart } from '../../../tools/fleet/part.ts'
 import type { PostgresServer } from '../../../tools/postgres.ts'
 import { openPsql } from '../database-shell.ts'
+import type { DatabaseShell } from '../database-shell.ts'
+import { timed } from '../scenario.ts'
+import { createCalls } from './calls.ts'
+import type { Calls } from './calls.ts'
+import { copyRecords } from './copies.ts'
 
-export interface SimulatedFleet extends AsyncDisposable {
-  /** Creates a sandbox and returns its ID. */
-  create(): Promise<string>
-  kill(id: string): Promise<void>
-  /** Returns the number of sandboxes of each node. */
+export interface SimulatedFleet extends Calls, AsyncDisposable {
+  /** Returns the number of sandboxes of each node, by the records. */
   sandboxCounts(): Promise<number[]>
-  /** Resident memory of the api. */
-  apiMemoryMb(): Promise<number>
+  /**
+   * Gives each sandbox as many copies, which takes a restart of the api. Returns the milliseconds until the api has reached all
+   * nodes again.
+   */
+  copySandboxes(copies: number): Promise<number>
+  /** Processes of each part. */
+  pids(): Promise<Readonly<Record<FleetPart, readonly number[]>>>
 }
 
-const joinLimitMs = 900_000
-const shownWarnings = 10
+export type FleetPart = 'api' | 'nodes' | 'database'
+
+const joinLimitMs = 1_200_000
+const teamCount = 50
 const program = join(import.meta.dirname, 'simulated-nodes.ts')
 
 export async function startSimulatedFleet(
@@ -30,8 +39,7 @@ export async function startSimulatedFleet(
 ): Promise<SimulatedFleet> {
   await using opened = new AsyncDisposableStack()
   const name = `fleet_${nodeCount}`
-  const shell = opened.use(await openPsql(`${postgres.url}/postgres`))
-  await shell.query(`create database ${name};`)
+  await createDatabase(postgres, name)
   const dataDir = join(folder, name, 'api')
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const adminToken = randomBytes(16).toString('hex')
@@ -49,45 +57,58 @@ export async function startSimulatedFleet(
   const api = createPart({ args: ['api'], env, ready: 'The api is running' })
   opened.defer(() => api.stop('SIGKILL'))
   await api.start()
-  await startNodes(opened, env, [String(nodeCount), url, fleetAddress, join(folder, name)])
-  const listNodes = createList(url, adminToken)
-  const isReady = async () =>
-    (await listNodes()).filter(({ status }) => status === 'ready').length === nodeCount
-  // Rarely: the answer needs an answer of each node.
-  const limits = { timeoutMs: joinLimitMs, intervalMs: 3_000 }
-  await waitFor('the nodes to be ready', isReady, limits)
-  const { apiKey }: { apiKey: string } = JSON.parse(
-    await readFile(join(dataDir, 'credentials.json'), 'utf8'),
-  )
-  const call = createCall(url, apiKey, () => api.output())
+  const args = [String(nodeCount), url, fleetAddress, join(folder, name)]
+  const nodes = await startNodes(opened, env, args)
+  const shell = opened.use(await openPsql(`${postgres.url}/${name}`))
+  await waitUntilRegistered(shell, nodeCount)
+  const calls = await createCalls({ url, adminToken, teamCount, output: () => api.output() })
   const owned = opened.move()
   return {
-    async create() {
-      const body = { templateID: 'base', timeout: 3_600 }
-      const { sandboxID }: { sandboxID: string } = JSON.parse(
-        await call('POST', '/v2/sandboxes', body),
-      )
-      return sandboxID
-    },
-    async kill(id) {
-      await call('DELETE', `/sandboxes/${id}`)
-    },
+    ...calls,
     async sandboxCounts() {
-      return (await listNodes()).map(({ sandboxCount }) => sandboxCount)
+      const counts = `select count(sandboxes.id) from nodes left join sandboxes
+        on node_id = nodes.id and state = 'running' group by nodes.id;`
+      return (await shell.query(counts)).map(Number)
     },
-    async apiMemoryMb() {
-      const status = await readFile(`/proc/${api.pid()}/status`, 'utf8')
-      return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
+    async copySandboxes(copies) {
+      await api.stop('SIGKILL')
+      await copyRecords(shell, copies)
+      await nodes.copySandboxes(copies)
+      return timed(() => api.start())
+    },
+    async pids() {
+      const database = await shell.query('select pid from pg_stat_activity;')
+      return { api: [api.pid()], nodes: [nodes.pid], database: database.map(Number) }
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
+}
+
+async function createDatabase({ url }: PostgresServer, name: string): Promise<void> {
+  await using shell = await openPsql(`${url}/postgres`)
+  await shell.query(`create database ${name};`)
+}
+
+/** The store knows the epoch of a node once the api has reached it. */
+async function waitUntilRegistered(shell: DatabaseShell, nodeCount: number): Promise<void> {
+  const registered = 'select count(*) from nodes where epoch is not null;'
+  const isComplete = async () => Number((await shell.query(registered))[0]) === nodeCount
+  await waitFor('the api to reach all nodes', isComplete, {
+    timeoutMs: joinLimitMs,
+    intervalMs: 500,
+  })
+}
+
+interface NodesProcess {
+  readonly pid: number
+  copySandboxes(copies: number): Promise<void>
 }
 
 async function startNodes(
   opened: AsyncDisposableStack,
   env: NodeJS.ProcessEnv,
   args: readonly string[],
-): Promise<void> {
+): Promise<NodesProcess> {
   const child = spawn(process.execPath, [program, ...args], {
     env,
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -99,39 +120,20 @@ async function startNodes(
   })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  const isReady = () => {
-    if (child.exitCode !== null) throw new Error(`the simulated nodes ended: ${child.exitCode}`)
-    return output.includes('ready')
+  const waitForLine = (line: string) => {
+    const hasCome = () => {
+      if (child.exitCode !== null) throw new Error(`the simulated nodes ended: ${child.exitCode}`)
+      return output.includes(line)
+    }
+    return waitFor(`the simulated nodes to write ${line}`, hasCome, { timeoutMs: joinLimitMs })
   }
-  await waitFor('the simulated nodes to join', isReady, { timeoutMs: joinLimitMs })
-}
-
-interface ListedNode {
-  readonly status: string
-  readonly sandboxCount: number
-}
-
-function createList(url: string, adminToken: string): () => Promise<readonly ListedNode[]> {
-  return async () => {
-    const reply = await fetch(`${url}/nodes`, { headers: { 'X-Admin-Token': adminToken } })
-    const text = await reply.text()
-    if (!reply.ok) throw new Error(`GET /nodes answers ${reply.status}: ${text}`)
-    return JSON.parse(text)
-  }
-}
-
-/** `output` returns the log of the api, which says why a request failed. */
-function createCall(url: string, apiKey: string, output: () => string) {
-  const headers = { 'Content-Type': 'application/json', 'X-API-Key': apiKey }
-  return async (method: string, path: string, body?: unknown): Promise<string> => {
-    const init = { method, headers, body: body === undefined ? null : JSON.stringify(body) }
-    const reply = await fetch(`${url}${path}`, init)
-    const text = await reply.text()
-    if (reply.ok) return text
-    const warnings = output()
-      .split('\n')
-      .filter((line) => /"level":[456]0/.test(line))
-    const log = warnings.slice(-shownWarnings).join('\n')
-    throw new Error(`${method} ${path} answers ${reply.status}: ${text}\nLog of the api:\n${log}`)
+  await waitForLine('ready')
+  return {
+    pid: child.pid ?? 0,
+    async copySandboxes(copies) {
+      output = ''
+      child.stdin.write(`${copies}\n`)
+      await waitForLine('copied')
+    },
   }
 }
