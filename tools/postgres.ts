@@ -26,11 +26,14 @@ export interface PostgresServer {
   close(): Promise<void>
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** `settings` replace those of the server, by name. */
+export async function startPostgres(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> {
   const programs = await installPostgres()
   const folder = await mkdtemp(join(tmpdir(), 'atoll-postgres-'))
   try {
-    const server = await startIn(folder, programs)
+    const server = await startIn(folder, programs, settings)
     return {
       url: `postgres://postgres@127.0.0.1:${server.port}`,
       stop: (signal) => stop(server.child, signal),
@@ -50,7 +53,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /** Returns the folder of the PostgreSQL programs. */
-async function installPostgres(): Promise<string> {
+export async function installPostgres(): Promise<string> {
   const found = findPrograms()
   if (found !== undefined) return found
   process.stdout.write('installing PostgreSQL from Debian packages\n')
@@ -76,13 +79,13 @@ const attempts = 5
 const restartAttempts = 60
 const restartPauseMs = 500
 
-async function startIn(folder: string, programs: string) {
+async function startIn(folder: string, programs: string, given: Readonly<Record<string, string>>) {
   const data = join(folder, 'data')
-  const asOwner = await ownerOf(folder)
+  const asOwner = await runAsOwner(folder)
   const initdb = [join(programs, 'initdb'), '--pgdata', data, ...clusterOptions]
   await promisify(execFile)('setpriv', [...asOwner, ...initdb], { cwd: folder })
   const launch = (port: number): ChildProcess => {
-    const settings = { ...serverSettings, port: String(port) }
+    const settings = { ...serverSettings, ...given, port: String(port) }
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     const command = [...asOwner, join(programs, 'postgres'), '-D', data, ...options]
     return spawn('setpriv', command, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -127,8 +130,11 @@ const serverSettings = {
   full_page_writes: 'off',
 }
 
-/** PostgreSQL refuses to run as root. `--pdeathsig` stops it when this process ends. */
-async function ownerOf(folder: string): Promise<string[]> {
+/**
+ * Gives the folder to the user of PostgreSQL, which refuses to run as root. Returns options of `setpriv` that run a program as this
+ * user, and end it with this process.
+ */
+export async function runAsOwner(folder: string): Promise<string[]> {
   const withParent = ['--pdeathsig', 'INT']
   if (process.getuid?.() !== 0) return withParent
   const [uid, gid] = [await run('id', ['-u', 'postgres']), await run('id', ['-g', 'postgres'])]

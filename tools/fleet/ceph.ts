@@ -20,6 +20,11 @@ export interface CephStore extends AsyncDisposable {
   readonly region: string
   readonly accessKeyId: string
   readonly secretAccessKey: string
+  /** The S3 gateway. Objects are elsewhere, so that it can be killed and started again. */
+  readonly gateway: {
+    kill(): Promise<void>
+    start(): Promise<void>
+  }
 }
 
 export interface CephOptions {
@@ -31,6 +36,7 @@ const programs = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph', 'monmaptool']
 const packages = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph-common']
 const uid = 'atoll'
 const stepLimitMs = 120_000
+const requestLimitMs = 20_000
 const logShown = 4_000
 
 export async function startCeph({ host = '127.0.0.1' }: CephOptions = {}): Promise<CephStore> {
@@ -45,29 +51,29 @@ export async function startCeph({ host = '127.0.0.1' }: CephOptions = {}): Promi
   await writeFile(conf, configuration({ folder, fsid, monitorPort, endpoint }))
   const call = (program: string, ...args: string[]) =>
     run(program, ['--conf', conf, ...args], { timeoutMs: stepLimitMs, cwd: folder })
-  const begin = (name: string, program: string, ...args: string[]): Daemon => {
+  const launch = (name: string, program: string, ...args: string[]): Daemon => {
     const child = startDaemon(program, ['--conf', conf, '--foreground', ...args], folder)
-    started.defer(() => stop(child))
     return { name, child, log: join(folder, `${name}.log`) }
+  }
+  const begin: Steps['begin'] = (...command) => {
+    const daemon = launch(...command)
+    started.defer(() => stop(daemon.child))
+    return daemon
   }
 
   await startMonitor({ folder, fsid, monitorPort, call, begin })
   await startStorage({ folder, call, begin })
-  const gateway = begin('client.rgw', 'radosgw', '--name', 'client.rgw')
   const url = `http://${endpoint}`
-  await waitForDaemon(gateway, () =>
-    fetch(url).then(
-      (reply) => reply.ok,
-      () => false,
-    ),
-  )
+  const gateway = controlGateway(url, () => launch('client.rgw', 'radosgw', '--name', 'client.rgw'))
+  started.defer(() => gateway.kill())
+  await gateway.start()
   const accessKeyId = randomBytes(10).toString('hex')
   const secretAccessKey = randomBytes(20).toString('hex')
   const keys = ['--access-key', accessKeyId, '--secret', secretAccessKey]
   await call('radosgw-admin', 'user', 'create', '--uid', uid, '--display-name', uid, ...keys)
   const owned = started.move()
   return {
-    ...{ endpoint: url, region: 'us-east-1', accessKeyId, secretAccessKey },
+    ...{ endpoint: url, region: 'us-east-1', accessKeyId, secretAccessKey, gateway },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
@@ -110,6 +116,23 @@ async function startStorage({ folder, call, begin }: Steps): Promise<void> {
   await call('ceph', 'osd', 'crush', 'add', 'osd.0', '1', 'root=default', 'host=localhost')
   const storage = begin('osd.0', 'ceph-osd', '--id', '0')
   await waitForDaemon(storage, async () => (await call('ceph', 'osd', 'stat')).includes('1 up'))
+}
+
+function controlGateway(url: string, launch: () => Daemon): CephStore['gateway'] {
+  let current: Daemon | undefined
+  const isServing = () =>
+    fetch(url, { signal: AbortSignal.timeout(requestLimitMs) }).then(
+      (reply) => reply.ok,
+      () => false,
+    )
+  return {
+    kill: async () => void (current && (await stop(current.child))),
+    async start() {
+      if (current && !hasEnded(current.child)) return
+      current = launch()
+      await waitForDaemon(current, isServing)
+    },
+  }
 }
 
 /** Throws with the end of the log of the daemon as soon as the daemon has ended. */

@@ -12,6 +12,8 @@ export interface Part {
   /** Returns the last output of the current process. */
   output(): string
   start(): Promise<void>
+  /** Runs another release from the next start on, from its folder. */
+  setRelease(folder: string): void
   stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
@@ -24,22 +26,27 @@ export interface PartOptions {
   readonly enter?: readonly string[]
   /** Receives the output. */
   readonly onOutput?: (text: string) => void
+  /** Folder of the release. Default: this one. */
+  readonly release?: string
 }
 
-export const main = join(import.meta.dirname, '../../apps/cli/src/main.ts')
+/** Folder of this release. */
+export const thisRelease = join(import.meta.dirname, '../..')
+export const main = mainOf(thisRelease)
 const outputLimit = 256 * 1024
 const startLimitMs = 300_000
 
 /** A part that does not run yet. It ends with this process. */
 export function createPart(options: PartOptions): Part {
   const { args, env, ready, enter = [], onOutput } = options
+  let { release = thisRelease } = options
   const name = `atoll ${args.join(' ')}`
   let child: ChildProcess | undefined
   let output = ''
   const launch = (): ChildProcess => {
     output = ''
     // No shell in between: signals must reach the part itself.
-    const bound = ['setpriv', '--pdeathsig', 'KILL', process.execPath, main, ...args]
+    const bound = ['setpriv', '--pdeathsig', 'KILL', process.execPath, mainOf(release), ...args]
     const [program = '', ...rest] = [...enter, ...bound]
     const started = spawn(program, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [started.stdout, started.stderr]) {
@@ -61,6 +68,7 @@ export function createPart(options: PartOptions): Part {
     ...{ name, isRunning, stop },
     pid: () => child?.pid ?? 0,
     output: () => output,
+    setRelease: (folder) => void (release = folder),
     async start() {
       if (isRunning()) return
       const started = launch()
@@ -80,4 +88,9 @@ export function createPart(options: PartOptions): Part {
 
 function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null
+}
+
+/** The program of a release. */
+export function mainOf(release: string): string {
+  return join(release, 'apps/cli/src/main.ts')
 }

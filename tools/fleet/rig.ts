@@ -14,7 +14,7 @@ import type { PostgresServer } from '../postgres.ts'
 import { createFolder, nodeSettings, removeAbandoned, removeRig } from './folder.ts'
 import { openNetwork } from './network.ts'
 import type { Machine } from './network.ts'
-import { createPart, main } from './part.ts'
+import { createPart, mainOf, thisRelease } from './part.ts'
 import type { Part } from './part.ts'
 
 export interface RigApi extends Part {
@@ -49,13 +49,17 @@ export interface RigOptions {
   readonly apis?: number
   readonly edges?: number
   readonly nodes?: number
+  /** Folder of the release that all parts run. Default: this one. */
+  readonly release?: string
+  /** Starts the database. Default: one PostgreSQL that loses no commit when it is killed. */
+  readonly startDatabase?: () => Promise<PostgresServer>
   /** Settings of all parts. */
   readonly settings?: Readonly<Record<string, string>>
   /** Starts what the nodes need on the host, which they reach at this address. Returns more settings of all parts. */
   readonly prepare?: (hostAddress: string) => Promise<Readonly<Record<string, string>>>
   readonly progress?: (label: string, fraction: number) => void
   /** Receives the output of all parts. */
-  readonly onOutput?: (text: string) => void
+  readonly onOutput?: (text: string, part: string) => void
 }
 
 const clientPort = 3000
@@ -77,7 +81,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   await removeAbandoned((id) => progress(`removing the rig ${id}, which was killed`, 0))
   const folder = await createFolder()
   started.defer(() => removeRig(folder))
-  const postgres = await step('starting PostgreSQL', startPostgres)
+  const { startDatabase = () => startPostgres({ synchronous_commit: 'on' }) } = options
+  const postgres = await step('starting PostgreSQL', startDatabase)
   started.defer(() => postgres.close())
   const network = await openNetwork(folder.id)
   const prepared = await options.prepare?.(network.hostAddress)
@@ -199,7 +204,7 @@ async function createApi(context: Context, name: string, database: string) {
   })
   const part = createPart({
     ...{ args: ['api'], env, ready: 'The api is running' },
-    ...outputTo(options),
+    ...commonOptions(options, name),
   })
   return { ...part, name, url: `http://127.0.0.1:${port}`, fleetAddress }
 }
@@ -215,7 +220,7 @@ async function joinNode(context: Context, machine: Machine): Promise<RigNode> {
   const ready = 'is running on'
   const part = createPart({
     ...{ args: ['node', 'run'], env, ready, enter },
-    ...outputTo(context.options),
+    ...commonOptions(context.options, name),
   })
   return { ...part, name, id, machine, dataDir }
 }
@@ -230,7 +235,7 @@ async function joinEdge(context: Context, machine: Machine): Promise<RigEdge> {
   const ready = 'The edge is running'
   const part = createPart({
     ...{ args: ['edge', 'run'], env, ready, enter },
-    ...outputTo(context.options),
+    ...commonOptions(context.options, name),
   })
   return { ...part, name, machine, url: `http://${machine.address}:${clientPort}` }
 }
@@ -243,6 +248,7 @@ async function joinFleet(
 ): Promise<string> {
   await mkdir(env['ATOLL_DATA_DIR'] ?? '', { recursive: true, mode: 0o700 })
   const atoll = (enter: readonly string[], args: readonly string[]) => {
+    const main = mainOf(context.options.release ?? thisRelease)
     const [program = '', ...rest] = [...enter, process.execPath, main, ...args]
     return run(program, rest, { env, timeoutMs: joinLimitMs })
   }
@@ -254,6 +260,9 @@ async function joinFleet(
   return id
 }
 
-function outputTo({ onOutput }: RigOptions) {
-  return onOutput ? { onOutput } : {}
+function commonOptions({ onOutput, release }: RigOptions, part: string) {
+  return {
+    ...(onOutput && { onOutput: (text: string) => onOutput(text, part) }),
+    ...(release !== undefined && { release }),
+  }
 }

@@ -1,17 +1,12 @@
 /** A drain that moves running sandboxes: two gVisor nodes, two apis and an edge, with Ceph as the object store. */
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { randomLabel } from '@atoll/kit/id'
 import { tryRun } from '@atoll/kit/run'
-import { startCeph } from '../../../../tools/fleet/ceph.ts'
 import { main } from '../../../../tools/fleet/part.ts'
 import { startRig } from '../../../../tools/fleet/rig.ts'
 import type { Rig, RigNode } from '../../../../tools/fleet/rig.ts'
 import { shell } from '../../shell.ts'
-import { createBucket } from '../bucket.ts'
+import { startObjectStore } from './object-store.ts'
 import {
   connectTo,
   createOn,
@@ -33,23 +28,9 @@ before(async () => {
 })
 after(() => opened.disposeAsync())
 
-/** Starts Ceph for the nodes. It outlives them. */
-async function startStore(host: string): Promise<Record<string, string>> {
-  const ceph = opened.use(await startCeph({ host }))
-  const bucket = `atoll-${randomLabel(8)}`
-  await createBucket(ceph, bucket)
-  const folder = await mkdtemp('/var/tmp/atoll-test-keys-')
-  opened.defer(() => rm(folder, { recursive: true, force: true }))
-  const keyFile = join(folder, 'keys')
-  await writeFile(keyFile, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 })
-  return {
-    ATOLL_S3_BUCKET: bucket,
-    ATOLL_S3_ENDPOINT: ceph.endpoint,
-    ATOLL_S3_PATH_STYLE: 'true',
-    ATOLL_S3_ACCESS_KEY_ID: ceph.accessKeyId,
-    ATOLL_S3_SECRET_ACCESS_KEY: ceph.secretAccessKey,
-    ATOLL_S3_KEY_FILE: keyFile,
-  }
+/** The store outlives the nodes. */
+async function startStore(host: string) {
+  return opened.use(await startObjectStore(host)).settings
 }
 
 function node(index: number): RigNode {

@@ -18,7 +18,7 @@ export interface Load {
   stop(): Promise<void>
 }
 
-const limitMs = 600_000
+const usualLimitMs = 600_000
 const pauseMs = 200
 
 /**
@@ -27,8 +27,14 @@ const pauseMs = 200
  */
 export function startLoad(
   connection: Connection,
-  options: { readonly clients: number; readonly sandboxes: readonly Sandbox[] },
+  options: {
+    readonly clients: number
+    readonly sandboxes: readonly Sandbox[]
+    /** Limit of one operation. */
+    readonly limitMs?: number
+  },
 ): Load {
+  const { limitMs = usualLimitMs } = options
   const failures: Failure[] = []
   let done = 0
   let isStopping = false

@@ -11,6 +11,8 @@ import { shell } from '../../shell.ts'
 export const testSettings = { ATOLL_POOL_MEMORY_MB: '0', ATOLL_READY_SLOTS: '1' }
 
 const limitMs = 300_000
+/** Longer than any test. */
+export const lifetimeMs = 12 * 3_600_000
 
 export interface Connection {
   readonly apiUrl: string
@@ -26,7 +28,11 @@ export function connectTo(rig: Rig, api = 0, edge = 0): Connection {
 }
 
 export function createSandbox(connection: Connection): Promise<Sandbox> {
-  return Sandbox.create('base', { ...connection, timeoutMs: 3_600_000, requestTimeoutMs: limitMs })
+  return Sandbox.create('base', {
+    ...connection,
+    timeoutMs: lifetimeMs,
+    requestTimeoutMs: limitMs,
+  })
 }
 
 export interface NodeSandbox {

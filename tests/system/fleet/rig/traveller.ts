@@ -1,0 +1,112 @@
+/**
+ * A sandbox that a client pauses and resumes all the time. It counts in its memory. After each resume the count must be the last one
+ * that was acknowledged: an older one would be the content of an earlier pause.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Random } from '../../mutations.ts'
+import { shell } from '../../shell.ts'
+import type { Connection } from './support.ts'
+import { createSandbox, lifetimeMs, startProgram, until } from './support.ts'
+
+export interface Traveller {
+  readonly sandboxId: string
+  /** Pauses and resumes that succeeded. */
+  done(): number
+  readonly failures: readonly string[]
+  /** Counts, pauses and resumes until `stop`. */
+  start(): { stop(): Promise<void> }
+  /** Waits until the sandbox runs, and checks its content. */
+  settle(): Promise<void>
+}
+
+const limits = { timeoutMs: lifetimeMs, requestTimeoutMs: 120_000 }
+const commandLimitMs = 120_000
+const retryMs = 200
+
+/** Content that no request may ever show. */
+class WrongContent extends Error {}
+
+/** `maxPauseMs`: longest time between a pause and its resume. After a long one, the object store has the content. */
+export async function createTraveller(
+  connection: Connection,
+  { random, maxPauseMs }: { readonly random: Random; readonly maxPauseMs: number },
+): Promise<Traveller> {
+  const sandbox = await createSandbox(connection)
+  const { sandboxId } = sandbox
+  const program = await startProgram(sandbox)
+  await shell(sandbox, 'echo 0 > /dev/shm/count')
+  let [attempted, acknowledged, done] = [0, 0, 0]
+  let wrong: WrongContent | undefined
+  const failures: string[] = []
+
+  /** The count only grows, also when a command whose client gave up comes late. */
+  const count = async () => {
+    attempted += 1
+    const target = attempted
+    const grow = `[ "$(cat /dev/shm/count)" -ge ${target} ] || echo ${target} > /dev/shm/count`
+    const command = `flock /dev/shm/lock sh -c '${grow}'`
+    const { code, stderr } = await shell(sandbox, command, { timeoutMs: commandLimitMs })
+    if (code !== 0) throw new Error(`the command ended with ${code}: ${stderr}`)
+    acknowledged = target
+  }
+  const check = async () => {
+    const expected = acknowledged
+    const command = `${program} && cat /dev/shm/count`
+    const { code, stdout, stderr } = await shell(sandbox, command, { timeoutMs: commandLimitMs })
+    const found = Number(stdout.split('\n')[1])
+    if (code === 0 && found >= expected && found <= attempted) return
+    const range = `from ${expected} to ${attempted}`
+    throw new WrongContent(`${sandboxId}: count ${range} expected: ${code}, ${stdout}${stderr}`)
+  }
+  const pause = async () => {
+    await sandbox.pause({ requestTimeoutMs: limits.requestTimeoutMs })
+    done += 1
+  }
+  const resume = async () => {
+    await sandbox.connect(limits)
+    done += 1
+  }
+  const attempt = async (work: () => Promise<void>): Promise<boolean> => {
+    try {
+      await work()
+      return true
+    } catch (error) {
+      if (error instanceof WrongContent) wrong = error
+      failures.push(`${work.name}: ${String(error)}`)
+      await sleep(retryMs)
+      return false
+    }
+  }
+  return {
+    ...{ sandboxId, failures },
+    done: () => done,
+    start() {
+      const stopping = new AbortController()
+      const { signal } = stopping
+      const rest = () => sleep(random(maxPauseMs), undefined, { signal }).catch(() => {})
+      const travel = async () => {
+        while (!signal.aborted) {
+          await attempt(count)
+          if (await attempt(pause)) await rest()
+          if (await attempt(resume)) await attempt(check)
+        }
+      }
+      const travelling = travel()
+      return {
+        async stop() {
+          stopping.abort()
+          await travelling
+        },
+      }
+    },
+    async settle() {
+      const isBack = async () => {
+        if (wrong) throw wrong
+        return (await attempt(resume)) && (await attempt(check))
+      }
+      await until(`${sandboxId} to run`, isBack).catch((error: unknown) => {
+        throw new Error(failures.slice(-3).join('\n'), { cause: error })
+      })
+    },
+  }
+}
