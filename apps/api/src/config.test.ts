@@ -29,6 +29,18 @@ test('all mistakes are reported at once', () => {
   )
 })
 
+test('the URL of the database may name several servers, of which one must take writes', () => {
+  const load = (ATOLL_DATABASE_URL: string) => storeLocation(loadApiConfig({ ATOLL_DATABASE_URL }))
+  const url = 'postgres://atoll:secret@db1:5432,db2:5432/atoll'
+  assert.equal(load(url), url)
+  assert.equal(
+    load(`${url}?target_session_attrs=read-write`),
+    `${url}?target_session_attrs=read-write`,
+  )
+  assert.throws(() => load(`${url}?target_session_attrs=any`), /must be read-write or primary/)
+  assert.throws(() => load('postgres://atoll:secret@db1:5432,/atoll'), /separated by commas/)
+})
+
 test('the URL of the database may be in a file, so that no list of processes shows it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-config-'))
   const url = 'postgres://atoll:secret@db.internal:5432/atoll'

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { operations } from '@atoll/contracts/operations'
 import { parseEnvironment, secretFile } from '@atoll/kit/config'
 import { z } from 'zod'
+import { asksForPrimary, splitHosts } from './db/postgres/hosts.ts'
 import type { TeamLimits } from './domain/teams/limits.ts'
 import type { Resources } from './domain/template.ts'
 
@@ -16,8 +17,12 @@ const int = (minimum: number) =>
 const databaseUrl = z
   .string()
   .refine(
-    (text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text),
-    'must look like postgres://user:password@host:port/database',
+    (text) => splitHosts(text) !== undefined,
+    'must look like postgres://user:password@host:port/database, or with several host:port, separated by commas',
+  )
+  .refine(
+    asksForPrimary,
+    'target_session_attrs must be read-write or primary, or absent: records are written',
   )
 
 const adminToken = z.string().min(16, 'must have at least 16 characters')
@@ -49,7 +54,7 @@ export const ApiEnv = z.object({
   ATOLL_DATABASE_URL: databaseUrl
     .optional()
     .describe(
-      'PostgreSQL database for all records: postgres://user:password@host:port/database. Default: SQLite, the file atoll.db in the data directory.',
+      'PostgreSQL database for all records: postgres://user:password@host:port/database. With several host:port, separated by commas, the server that takes writes is used. Default: SQLite, the file atoll.db in the data directory.',
     ),
   ATOLL_DATABASE_URL_FILE: secretFile
     .pipe(databaseUrl)

@@ -1,5 +1,6 @@
 import { Fault } from '@atoll/kit/fault'
 import { DatabaseError } from 'pg'
+import { describeTarget } from './postgres/hosts.ts'
 import { unstorableText } from './unstorable-text.ts'
 
 /** Converts PostgreSQL errors to faults. A caller may retry after every `unavailable` fault. */
@@ -13,11 +14,10 @@ export function connectionFault(cause: unknown): Fault {
 /** Startup error for the operator. Shows the host and database but not the credentials in the URL. */
 export function openFault(url: string, error: unknown): unknown {
   if (!(error instanceof Fault)) return error
-  const { host, pathname } = new URL(url)
   const { cause } = error
   // If a host name has several addresses, the connection error has a code but no message.
   const why = cause instanceof Error ? cause.message || ('code' in cause ? cause.code : '') : cause
-  const message = `PostgreSQL at ${host}${pathname} cannot be used: ${String(why)}`
+  const message = `PostgreSQL at ${describeTarget(url)} cannot be used: ${String(why)}`
   return new Fault('unavailable', 'store_unavailable', message, { cause })
 }
 
@@ -32,10 +32,12 @@ const transientCodes = [
   '25P03', // idle in a transaction for too long
 ]
 const badCharacter = '22021'
+/** The server was the primary when the connection was made, and is a standby since a failover. */
+const readOnly = '25006'
 
 export interface StoreError {
   readonly fault: unknown
-  /** Whether the server itself reported the error, so that the connection is still usable. */
+  /** Whether the connection is still usable: the server itself reported the error, and takes writes. */
   readonly keepsConnection: boolean
 }
 
@@ -50,5 +52,6 @@ export function toStoreError(error: unknown): StoreError {
   const { code = '' } = error
   if (code === badCharacter) return { fault: unstorableText(error), keepsConnection: true }
   const isTransient = transientCodes.some((prefix) => code.startsWith(prefix))
-  return { fault: isTransient ? connectionFault(error) : error, keepsConnection: true }
+  const fault = isTransient ? connectionFault(error) : error
+  return { fault, keepsConnection: code !== readOnly }
 }

@@ -3,6 +3,9 @@ import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryRes
 import { Pool, TypeOverrides, types } from 'pg'
 import type { PoolClient, PoolConfig } from 'pg'
 import type { Database } from './database.ts'
+import { splitHosts } from './postgres/hosts.ts'
+import { joinPools, requireWritable } from './postgres/primary-pool.ts'
+import type { ConnectionPool } from './postgres/primary-pool.ts'
 import { connectionFault, toStoreError } from './postgres-errors.ts'
 import { reportTo } from './query-record.ts'
 import type { OnQuery } from './query-record.ts'
@@ -73,6 +76,25 @@ export interface PostgresLimits {
 const usualLimits: PostgresLimits = { statementMs: 10_000, silenceMs: 12_000 }
 
 function connect(url: string, options: PoolConfig, onQuery?: OnQuery): Kysely<Schema> {
+  return new Kysely<Schema>({
+    dialect: new PostgresDialect({ pool: adapt(openPool(url, options)) }),
+    ...(onQuery && { log: reportTo(onQuery) }),
+  })
+}
+
+/** With several hosts in the URL, connections go to the one that takes writes. */
+function openPool(url: string, options: PoolConfig): ConnectionPool {
+  const urls = splitHosts(url) ?? [url]
+  if (urls.length === 1) return createPool(url, options)
+  return joinPools(
+    urls.map((one) => ({
+      host: new URL(one).host,
+      pool: createPool(one, { ...options, onConnect: requireWritable }),
+    })),
+  )
+}
+
+function createPool(url: string, options: PoolConfig): Pool {
   const pool = new Pool({
     application_name: 'atoll',
     keepAlive: true,
@@ -84,10 +106,7 @@ function connect(url: string, options: PoolConfig, onQuery?: OnQuery): Kysely<Sc
   // listener it would crash the process.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
-  return new Kysely<Schema>({
-    dialect: new PostgresDialect({ pool: adapt(pool) }),
-    ...(onQuery && { log: reportTo(onQuery) }),
-  })
+  return pool
 }
 
 /** Parses counts, sums and times, which pg returns as text because they may exceed the safe integer range. */
@@ -102,7 +121,7 @@ function toNumber(text: string): number {
 }
 
 /** Adapts the pool to Kysely and converts errors to faults. */
-function adapt(pool: Pool): PostgresPool {
+function adapt(pool: ConnectionPool): PostgresPool {
   return {
     options: {},
     end: () => pool.end(),
