@@ -34,7 +34,8 @@ export interface PartOptions {
 export const thisRelease = join(import.meta.dirname, '../..')
 export const main = mainOf(thisRelease)
 const outputLimit = 256 * 1024
-const startLimitMs = 300_000
+/** Long enough for a machine whose load is 20 times its cores. */
+const startLimitMs = 900_000
 
 /** A part that does not run yet. It ends with this process. */
 export function createPart(options: PartOptions): Part {

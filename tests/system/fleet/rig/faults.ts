@@ -9,9 +9,12 @@ export interface Victim {
   /** Sends SIGKILL. */
   kill(): Promise<void>
   start(): Promise<void>
+  /** Whether it does not start without the database. */
+  readonly needsDatabase?: boolean
 }
 
-const database = 'database'
+const databaseName = 'database'
+const isDatabase = ({ name }: Victim) => name === databaseName
 /** Longest time before the kill, and usually between the kill and the start. */
 const maxDelayMs = 4_000
 /** In one of four rounds: long enough that paused sandboxes continue on other nodes, and too short for the loss of a node. */
@@ -22,10 +25,11 @@ export function victimsOf(rig: Rig, { gateway }: Pick<RigStore, 'gateway'>): Vic
     name: part.name,
     kill: () => part.stop('SIGKILL'),
     start: () => part.start(),
+    needsDatabase: rig.apis.some(({ name }) => name === part.name),
   }))
   return [
     {
-      name: database,
+      name: databaseName,
       kill: () => rig.database.stop('SIGKILL'),
       start: () => rig.database.restart(),
     },
@@ -48,9 +52,15 @@ export async function causeFaults(victims: readonly Victim[], random: Random): P
     await Promise.all(victims.map((victim) => victim.kill()))
     await sleep(random(random(4) === 0 ? maxOutageMs : maxDelayMs))
   } finally {
-    // An api does not start without the database.
-    for (const victim of victims) if (victim.name === database) await victim.start()
-    // All at once: one after the other, the last one might be silent for more than a minute.
-    await Promise.all(victims.map((victim) => victim.name !== database && victim.start()))
+    // All at once: an agent that waits for others might be silent for more than a minute. Only an api needs the database to start.
+    const database = Promise.all(victims.filter(isDatabase).map((victim) => victim.start()))
+    await Promise.all([
+      database,
+      ...victims.map(async (victim) => {
+        if (isDatabase(victim)) return
+        if (victim.needsDatabase) await database
+        await victim.start()
+      }),
+    ])
   }
 }
