@@ -126,7 +126,9 @@ function controlGateway(url: string, launch: () => Daemon): CephStore['gateway']
       () => false,
     )
   return {
-    kill: async () => void (current && (await stop(current.child))),
+    async kill() {
+      if (current) await stop(current.child)
+    },
     async start() {
       if (current && !hasEnded(current.child)) return
       current = launch()
