@@ -154,7 +154,7 @@ async function belongsTo(pid: number, member: Member): Promise<boolean> {
   return command.split('\0').some((word) => word.includes(dataOf(member)))
 }
 
-/** What Patroni says about its server: https://patroni.readthedocs.io/en/latest/rest_api.html */
+/** Answer of Patroni about its server: https://patroni.readthedocs.io/en/latest/rest_api.html */
 interface Status {
   readonly state: string
   readonly role: string

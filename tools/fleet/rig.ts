@@ -85,8 +85,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const postgres = await step('starting PostgreSQL', startDatabase)
   started.defer(() => postgres.close())
   const network = await openNetwork(folder.id)
-  const prepared = await options.prepare?.(network.hostAddress)
-  const settings = { ...options.settings, ...prepared }
+  const settings = { ...options.settings, ...(await options.prepare?.(network.hostAddress)) }
   const context = await createContext(folder.path, network.hostAddress, { ...options, settings })
   const begin = async <T extends Part>(part: T): Promise<T> => {
     started.defer(() => part.stop('SIGTERM'))
@@ -96,8 +95,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 
   const apis: RigApi[] = []
   for (let index = 1; index <= apiCount; index += 1) {
-    const database = `${postgres.url}/postgres`
-    const api = await createApi(context, `api-${index}`, database)
+    const api = await createApi(context, `api-${index}`, `${postgres.url}/postgres`)
     context.fleetApis.push(api.fleetAddress)
     apis.push(await step(`starting api ${index}`, () => begin(api)))
     context.apiUrl ??= api.url

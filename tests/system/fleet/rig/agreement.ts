@@ -88,7 +88,7 @@ async function findDoubles(rig: Rig): Promise<string[]> {
     .map((places) => places.map(({ place }) => place).join(' and '))
 }
 
-/** One node after the other: readings at the same time would not tell a double from a move. */
+/** One node after the other: readings at the same time would not distinguish a double from a move. */
 async function readRunning(rig: Rig) {
   const running: { readonly sandboxId: string; readonly place: string }[] = []
   for (const node of rig.nodes) {

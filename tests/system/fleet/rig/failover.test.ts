@@ -31,7 +31,7 @@ interface Client {
   /** Creates that the api has acknowledged so far. */
   created(): number
   failed(): number
-  /** Returns the IDs that must run, and those that must be gone. */
+  /** Returns the IDs of sandboxes that must run, and of sandboxes that must be gone. */
   stop(): Promise<{ readonly running: readonly string[]; readonly killed: readonly string[] }>
 }
 

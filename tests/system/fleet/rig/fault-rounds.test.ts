@@ -95,7 +95,7 @@ async function hasEndedWithNode(sandboxId: string): Promise<boolean> {
   return record.status === 404 && /node lost/.test(record.body)
 }
 
-/** Returns the sandboxes that run on, and new ones for those that ended with a node whose agent was killed. */
+/** Returns the sandboxes that run on, and replaces sandboxes that ended with a node whose agent was killed. */
 async function checkSandboxes(killed: readonly Victim[], say: (text: string) => void) {
   const isKilled = (node: RigNode) => killed.some(({ name }) => name === node.name)
   const stays = async (sandboxId: string, mayEnd: boolean): Promise<boolean> => {

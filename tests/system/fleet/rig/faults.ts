@@ -1,4 +1,4 @@
-/** What a round of faults can kill, and how. */
+/** Parts that a round of faults can kill, and how. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rig } from '../../../../tools/fleet/rig.ts'
 import type { Random } from '../../mutations.ts'

@@ -3,6 +3,7 @@
  * that was acknowledged: an older one would be the content of an earlier pause.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Sandbox } from 'e2b'
 import type { Random } from '../../mutations.ts'
 import { shell } from '../../shell.ts'
 import type { Connection } from './support.ts'
@@ -35,29 +36,10 @@ export async function createTraveller(
   const { sandboxId } = sandbox
   const program = await startProgram(sandbox)
   await shell(sandbox, 'echo 0 > /dev/shm/count')
-  let [attempted, acknowledged, done] = [0, 0, 0]
+  const { count, check } = createCounter(sandbox, program)
+  let done = 0
   let wrong: WrongContent | undefined
   const failures: string[] = []
-
-  /** The count only grows, also when a command whose client gave up comes late. */
-  const count = async () => {
-    attempted += 1
-    const target = attempted
-    const grow = `[ "$(cat /dev/shm/count)" -ge ${target} ] || echo ${target} > /dev/shm/count`
-    const command = `flock /dev/shm/lock sh -c '${grow}'`
-    const { code, stderr } = await shell(sandbox, command, { timeoutMs: commandLimitMs })
-    if (code !== 0) throw new Error(`the command ended with ${code}: ${stderr}`)
-    acknowledged = target
-  }
-  const check = async () => {
-    const expected = acknowledged
-    const command = `${program} && cat /dev/shm/count`
-    const { code, stdout, stderr } = await shell(sandbox, command, { timeoutMs: commandLimitMs })
-    const found = Number(stdout.split('\n')[1])
-    if (code === 0 && found >= expected && found <= attempted) return
-    const range = `from ${expected} to ${attempted}`
-    throw new WrongContent(`${sandboxId}: count ${range} expected: ${code}, ${stdout}${stderr}`)
-  }
   const pause = async () => {
     await sandbox.pause({ requestTimeoutMs: limits.requestTimeoutMs })
     done += 1
@@ -80,25 +62,13 @@ export async function createTraveller(
   return {
     ...{ sandboxId, failures },
     done: () => done,
-    start() {
-      const stopping = new AbortController()
-      const { signal } = stopping
-      const rest = () => sleep(random(maxPauseMs), undefined, { signal }).catch(() => {})
-      const travel = async () => {
-        while (!signal.aborted) {
-          await attempt(count)
-          if (await attempt(pause)) await rest()
-          if (await attempt(resume)) await attempt(check)
-        }
-      }
-      const travelling = travel()
-      return {
-        async stop() {
-          stopping.abort()
-          await travelling
-        },
-      }
-    },
+    start: () =>
+      repeatUntilStopped(async (signal) => {
+        await attempt(count)
+        const rest = () => sleep(random(maxPauseMs), undefined, { signal }).catch(() => {})
+        if (await attempt(pause)) await rest()
+        if (await attempt(resume)) await attempt(check)
+      }),
     async settle() {
       const isBack = async () => {
         if (wrong) throw wrong
@@ -107,6 +77,46 @@ export async function createTraveller(
       await until(`${sandboxId} to run`, isBack).catch((error: unknown) => {
         throw new Error(failures.slice(-3).join('\n'), { cause: error })
       })
+    },
+  }
+}
+
+/** Count in the memory of a sandbox. It only grows, also when a command whose client gave up comes late. */
+function createCounter(sandbox: Sandbox, program: string) {
+  let [attempted, acknowledged] = [0, 0]
+  return {
+    async count() {
+      attempted += 1
+      const target = attempted
+      const grow = `[ "$(cat /dev/shm/count)" -ge ${target} ] || echo ${target} > /dev/shm/count`
+      const command = `flock /dev/shm/lock sh -c '${grow}'`
+      const { code, stderr } = await shell(sandbox, command, { timeoutMs: commandLimitMs })
+      if (code !== 0) throw new Error(`the command ended with ${code}: ${stderr}`)
+      acknowledged = target
+    },
+    async check() {
+      const expected = acknowledged
+      const command = `${program} && cat /dev/shm/count`
+      const { code, stdout, stderr } = await shell(sandbox, command, { timeoutMs: commandLimitMs })
+      const found = Number(stdout.split('\n')[1])
+      if (code === 0 && found >= expected && found <= attempted) return
+      const range = `from ${expected} to ${attempted}`
+      const seen = `${code}, ${stdout}${stderr}`
+      throw new WrongContent(`${sandbox.sandboxId}: count ${range} expected: ${seen}`)
+    },
+  }
+}
+
+function repeatUntilStopped(pass: (signal: AbortSignal) => Promise<void>) {
+  const stopping = new AbortController()
+  const work = async () => {
+    while (!stopping.signal.aborted) await pass(stopping.signal)
+  }
+  const working = work()
+  return {
+    async stop() {
+      stopping.abort()
+      await working
     },
   }
 }
