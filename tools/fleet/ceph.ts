@@ -36,6 +36,8 @@ const programs = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph', 'monmaptool']
 const packages = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph-common']
 const uid = 'atoll'
 const stepLimitMs = 120_000
+/** Long enough for a machine whose load is 20 times its cores. */
+const startLimitMs = 900_000
 const requestLimitMs = 20_000
 const logShown = 4_000
 
@@ -148,7 +150,7 @@ async function waitForDaemon(
     const outcome = child.exitCode === null ? `by ${child.signalCode}` : `with ${child.exitCode}`
     throw new Error(`${name} of Ceph ended ${outcome}: ${written.slice(-logShown)}`)
   }
-  await waitFor(`${name} of Ceph`, check, { timeoutMs: stepLimitMs, intervalMs: 200 })
+  await waitFor(`${name} of Ceph`, check, { timeoutMs: startLimitMs, intervalMs: 200 })
 }
 
 function configuration(parts: {

@@ -115,7 +115,8 @@ async function startNodes(
   })
   const exit = once(child, 'exit')
   opened.defer(async () => {
-    child.stdin.end()
+    // While nodes join, the process reads nothing.
+    child.kill('SIGKILL')
     await exit
   })
   let output = ''

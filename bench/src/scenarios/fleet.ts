@@ -149,9 +149,9 @@ async function fill(
   { signal, progress }: ScenarioContext,
 ): Promise<void> {
   const total = count * createsPerNode
-  const step = Math.min(fillStep, total)
-  for (let made = 0; made < total; made += step) {
-    if (made % (10 * step) === 0) progress(`${count} nodes: ${made} of ${total} sandboxes`)
+  for (let made = 0; made < total; made += fillStep) {
+    const step = Math.min(fillStep, total - made)
+    if (made % (10 * fillStep) === 0) progress(`${count} nodes: ${made} of ${total} sandboxes`)
     const ms = await timed(() =>
       share(step, async () => {
         signal.throwIfAborted()

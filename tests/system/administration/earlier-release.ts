@@ -4,8 +4,22 @@ import { join } from 'node:path'
 import { run, tryRun } from '@atoll/kit/run'
 import { repository } from '../installation.ts'
 
+interface KnownRelease {
+  readonly version: string
+  readonly commit: string
+}
+
 /** Newest commit of the previous release. */
-const previousRelease = { version: '0.2.0', commit: '94bf9167f4c5b29317da67e6a191dae41beec733' }
+const previousRelease: KnownRelease = {
+  version: '0.2.0',
+  commit: '94bf9167f4c5b29317da67e6a191dae41beec733',
+}
+
+/** Earlier state of this release, since the one before had no fleets. */
+export const earlierFleet: KnownRelease = {
+  version: '0.2.0',
+  commit: 'ac7eb09021ebf06a2f4c27895e1f5e1d6f8824de',
+}
 
 export interface EarlierRelease extends AsyncDisposable {
   readonly dir: string
@@ -13,12 +27,15 @@ export interface EarlierRelease extends AsyncDisposable {
 }
 
 /** Returns undefined when the history lacks the commit, as in a shallow clone. */
-export async function openEarlierRelease(): Promise<EarlierRelease | undefined> {
-  const { code } = await tryRun('git', ['-C', repository, 'cat-file', '-e', previousRelease.commit])
+export async function openEarlierRelease({
+  version,
+  commit,
+} = previousRelease): Promise<EarlierRelease | undefined> {
+  const { code } = await tryRun('git', ['-C', repository, 'cat-file', '-e', commit])
   if (code !== 0) return undefined
   const dir = await mkdtemp('/var/tmp/atoll-earlier-')
   const archive = join(dir, 'source.tar')
-  const archiveArgs = ['archive', '--output', archive, previousRelease.commit]
+  const archiveArgs = ['archive', '--output', archive, commit]
   await run('git', ['-C', repository, ...archiveArgs], { timeoutMs: 60_000 })
   await run('tar', ['--extract', '--file', archive, '--directory', dir], { timeoutMs: 60_000 })
   for (const folder of await packageFolders(dir)) {
@@ -30,8 +47,7 @@ export async function openEarlierRelease(): Promise<EarlierRelease | undefined> 
     await run('cp', ['--archive', ...args.slice(2)], { timeoutMs: 300_000 })
   }
   return {
-    dir,
-    version: previousRelease.version,
+    ...{ dir, version },
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   }
 }

@@ -27,7 +27,7 @@ const retryMs = 200
 const limitMs = 600_000
 const logFile = process.env['ATOLL_TEST_LOG']
 
-interface Client {
+interface Client extends AsyncDisposable {
   /** Creates that the api has acknowledged so far. */
   created(): number
   failed(): number
@@ -63,14 +63,18 @@ function startClient(rig: Rig): Client {
     }
   }
   const repeating = repeat()
+  const end = async () => {
+    isStopping = true
+    await repeating
+  }
   return {
     created: () => created,
     failed: () => failed,
     async stop() {
-      isStopping = true
-      await repeating
+      await end()
       return { running, killed }
     },
+    [Symbol.asyncDispose]: end,
   }
 }
 
@@ -99,7 +103,7 @@ test('a failover of PostgreSQL loses no acknowledged create, and sandboxes run o
   const pids = rig.parts.map((part) => part.pid())
 
   for (let round = 1; round <= failovers; round += 1) {
-    const client = startClient(rig)
+    await using client = startClient(rig)
     await waitForCreates(client, keptCount + 1)
     await rig.database.stop('SIGKILL')
     const killedAt = performance.now()

@@ -1,6 +1,6 @@
 /**
  * Rounds of faults under load: each kills one or two of the parts, the database and the S3 gateway with SIGKILL, at a random moment, and
- * starts them again. `ATOLL_TEST_ROUNDS=50` runs more rounds, and `ATOLL_TEST_SEED` repeats the choices of a run.
+ * starts them again. `ATOLL_TEST_ROUNDS=50 ATOLL_TEST_LIMIT_FACTOR=3` runs more rounds, and `ATOLL_TEST_SEED` repeats the choices of a run.
  */
 import assert from 'node:assert/strict'
 import { appendFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { randomFrom } from '../../mutations.ts'
 import { killOthers, waitForAgreement, watchForDoubles } from './agreement.ts'
 import { causeFaults, chooseVictims, victimsOf } from './faults.ts'
 import type { Victim } from './faults.ts'
-import { startLoad } from './load.ts'
+import { startLoad, wrongSandbox } from './load.ts'
 import { startObjectStore } from './object-store.ts'
 import type { RigStore } from './object-store.ts'
 import type { Connection } from './support.ts'
@@ -36,6 +36,8 @@ const rounds = roundsOr(5)
 /** Longest pauses of the sandboxes that are paused and resumed all the time. */
 const pausesMs = [1_000, 15_000]
 const limitMs = 300_000
+/** A node is lost after this time. */
+const silenceMs = 60_000
 const logFile = process.env['ATOLL_TEST_LOG']
 
 /** A sandbox that runs on one node all the time. */
@@ -95,9 +97,13 @@ async function hasEndedWithNode(sandboxId: string): Promise<boolean> {
   return record.status === 404 && /node lost/.test(record.body)
 }
 
-/** Returns the sandboxes that run on, and replaces sandboxes that ended with a node whose agent was killed. */
-async function checkSandboxes(killed: readonly Victim[], say: (text: string) => void) {
-  const isKilled = (node: RigNode) => killed.some(({ name }) => name === node.name)
+/** Checks that all sandboxes run. Replaces sandboxes whose node was lost, if its agent was away for so long that it had to be. */
+async function checkSandboxes(
+  { killed, outageMs }: { readonly killed: readonly Victim[]; readonly outageMs: number },
+  say: (text: string) => void,
+) {
+  const isKilled = (node: RigNode) =>
+    outageMs >= silenceMs && killed.some(({ name }) => name === node.name)
   const stays = async (sandboxId: string, mayEnd: boolean): Promise<boolean> => {
     if (!mayEnd || !(await hasEndedWithNode(sandboxId))) return true
     say(`${sandboxId} ended: its node was lost`)
@@ -109,6 +115,7 @@ async function checkSandboxes(killed: readonly Victim[], say: (text: string) => 
     return one
   })
   travellers = await Array.fromAsync(travellers, async (one, index) => {
+    one.checkContent()
     const mayEnd = rig.nodes.some(isKilled)
     if (!(await stays(one.sandboxId, mayEnd))) return startTraveller(pausesMs[index] ?? 0)
     await one.settle()
@@ -123,8 +130,9 @@ async function runRound(round: number, say: (text: string) => void): Promise<voi
   const load = startLoad(connection, { clients: 2, sandboxes, limitMs })
   const [doneBefore, failedBefore] = [countDone(), countFailed()]
   const travels = travellers.map((traveller) => traveller.start())
+  let outageMs = 0
   try {
-    await causeFaults(chosen, random)
+    outageMs = await causeFaults(chosen, random)
   } finally {
     await Promise.all([load.stop(), ...travels.map((travel) => travel.stop())])
   }
@@ -134,9 +142,14 @@ async function runRound(round: number, say: (text: string) => void): Promise<voi
   ]
   const names = chosen.map(({ name }) => name).join(', ')
   say(`${round}: ${names}; ${done} operations succeeded, ${failed} failed`)
+  assert.ok(done > 0)
+  assert.deepEqual(
+    load.failures.filter(({ message }) => message.includes(wrongSandbox)),
+    [],
+  )
   await waitForNodes(rig, limitMs)
   const agreedMs = await waitForAgreement(rig)
-  await checkSandboxes(chosen, say)
+  await checkSandboxes({ killed: chosen, outageMs }, say)
   await waitForAgreement(rig)
   assert.deepEqual(doubles.found, [])
   const kept = [...residents.map(({ sandbox }) => sandbox.sandboxId), ...travellerIds()]

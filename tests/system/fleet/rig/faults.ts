@@ -44,11 +44,16 @@ export function chooseVictims(all: readonly Victim[], random: Random): Victim[] 
   return all.filter((victim) => chosen.has(victim))
 }
 
-/** Kills the victims, at a moment and for a time that the seed chooses, and waits until they run again. */
-export async function causeFaults(victims: readonly Victim[], random: Random): Promise<void> {
+/**
+ * Kills the victims, at a moment and for a time that the seed chooses, and waits until they run again. Returns the milliseconds from the
+ * kill until then.
+ */
+export async function causeFaults(victims: readonly Victim[], random: Random): Promise<number> {
+  let killedAt = performance.now()
   try {
     // There is no state to wait for: the kill is to come at any moment.
     await sleep(random(maxDelayMs))
+    killedAt = performance.now()
     await Promise.all(victims.map((victim) => victim.kill()))
     await sleep(random(random(4) === 0 ? maxOutageMs : maxDelayMs))
   } finally {
@@ -63,4 +68,5 @@ export async function causeFaults(victims: readonly Victim[], random: Random): P
       }),
     ])
   }
+  return performance.now() - killedAt
 }

@@ -18,6 +18,8 @@ export interface Load {
   stop(): Promise<void>
 }
 
+/** Part of the message when a command ran in another sandbox. */
+export const wrongSandbox = 'instead of'
 const usualLimitMs = 600_000
 const pauseMs = 200
 
@@ -55,7 +57,7 @@ export function startLoad(
     attempt('command', async () => {
       const { stdout } = await sandbox.commands.run('hostname', limits)
       if (stdout.trim() !== sandbox.sandboxId)
-        throw new Error(`the command ran in ${stdout.trim()} instead of ${sandbox.sandboxId}`)
+        throw new Error(`the command ran in ${stdout.trim()} ${wrongSandbox} ${sandbox.sandboxId}`)
     })
   const create = () =>
     attempt('create', () =>

@@ -1,63 +1,8 @@
-/** All parts restart one after the other, while clients create, use and kill sandboxes through load balancers. */
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startBalancer } from '../../../../tools/fleet/balancer.ts'
-import { startRig, waitForNodes } from '../../../../tools/fleet/rig.ts'
-import { startLoad } from './load.ts'
-import type { Failure, Load } from './load.ts'
-import { createOn, startProgram, testSettings, until, waitForShell } from './support.ts'
-
-/** Long enough for a machine under any load: the test is about lost requests, not about time. */
-const settings = {
-  ...testSettings,
-  ATOLL_FLEET_DRAIN_SECONDS: '600',
-  ATOLL_FLEET_HOLD_SECONDS: '600',
-}
-
-interface Window {
-  readonly from: number
-  readonly to: number
-}
-
-function isDuring({ from, to }: Failure, windows: readonly Window[]): boolean {
-  return windows.some((window) => from < window.to && to > window.from)
-}
-
-/** The load must have met the change, else it proves nothing. */
-async function waitForUse(load: Load, count: number): Promise<void> {
-  const before = load.done()
-  await until(`${count} more operations`, async () => load.done() >= before + count, 900_000)
-}
+import { startRig } from '../../../../tools/fleet/rig.ts'
+import { rollParts, rollingSettings } from './rolling.ts'
 
 test('a rolling restart of all parts loses no sandbox and fails no request', async () => {
-  await using rig = await startRig({ settings })
-  await using apis = await startBalancer(rig.apis.map(({ url }) => url))
-  await using edges = await startBalancer(rig.edges.map(({ url }) => url))
-  const connection = { apiUrl: apis.url, sandboxUrl: edges.url, apiKey: rig.apiKey }
-  const kept = []
-  for (const node of rig.nodes) kept.push(await createOn(rig, node, connection))
-  const programs = await Promise.all(kept.map(startProgram))
-
-  const load = startLoad(connection, { clients: 2, sandboxes: kept })
-  const edgeStops: Window[] = []
-  try {
-    await waitForUse(load, 10)
-    for (const part of rig.parts) {
-      const from = performance.now()
-      await part.stop('SIGTERM')
-      if (rig.edges.some((edge) => edge === part)) edgeStops.push({ from, to: performance.now() })
-      await waitForUse(load, 2)
-      await part.start()
-      await waitForNodes(rig)
-      await waitForUse(load, 5)
-    }
-  } finally {
-    await load.stop()
-  }
-  const unexpected = load.failures.filter(
-    (failure) => failure.what !== 'command' || !isDuring(failure, edgeStops),
-  )
-  assert.deepEqual(unexpected, [])
-  for (const [index, sandbox] of kept.entries())
-    assert.equal(await waitForShell(sandbox, programs[index] ?? ''), 'alive\n')
+  await using rig = await startRig({ settings: rollingSettings })
+  await rollParts(rig, [() => {}])
 })

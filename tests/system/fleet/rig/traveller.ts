@@ -14,6 +14,8 @@ export interface Traveller {
   /** Pauses and resumes that succeeded. */
   done(): number
   readonly failures: readonly string[]
+  /** Throws if a request has shown content that none may show. */
+  checkContent(): void
   /** Counts, pauses and resumes until `stop`. */
   start(): { stop(): Promise<void> }
   /** Waits until the sandbox runs, and checks its content. */
@@ -59,8 +61,11 @@ export async function createTraveller(
       return false
     }
   }
+  const checkContent = () => {
+    if (wrong) throw wrong
+  }
   return {
-    ...{ sandboxId, failures },
+    ...{ sandboxId, failures, checkContent },
     done: () => done,
     start: () =>
       repeatUntilStopped(async (signal) => {
@@ -71,7 +76,7 @@ export async function createTraveller(
       }),
     async settle() {
       const isBack = async () => {
-        if (wrong) throw wrong
+        checkContent()
         return (await attempt(resume)) && (await attempt(check))
       }
       await until(`${sandboxId} to run`, isBack).catch((error: unknown) => {

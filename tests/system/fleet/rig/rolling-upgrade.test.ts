@@ -1,0 +1,20 @@
+/** Parts of two states of the code in one fleet, from the repository's history. */
+import { test } from 'node:test'
+import { thisRelease } from '../../../../tools/fleet/part.ts'
+import { startRig } from '../../../../tools/fleet/rig.ts'
+import { earlierFleet, openEarlierRelease } from '../../administration/earlier-release.ts'
+import { rollParts, rollingSettings } from './rolling.ts'
+
+test('a rolling upgrade and rollback loses no sandbox and fails no request', async (t) => {
+  await using earlier = await openEarlierRelease(earlierFleet)
+  if (!earlier) {
+    t.skip('the history lacks the earlier commit')
+    return
+  }
+  const { dir } = earlier
+  await using rig = await startRig({ release: dir, settings: rollingSettings })
+  await rollParts(rig, [
+    (part) => part.setRelease(thisRelease),
+    (part) => part.setRelease(dir),
+  ])
+})
