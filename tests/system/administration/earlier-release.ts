@@ -27,10 +27,9 @@ export interface EarlierRelease extends AsyncDisposable {
 }
 
 /** Returns undefined when the history lacks the commit, as in a shallow clone. */
-export async function openEarlierRelease({
-  version,
-  commit,
-} = previousRelease): Promise<EarlierRelease | undefined> {
+export async function openEarlierRelease({ version, commit } = previousRelease): Promise<
+  EarlierRelease | undefined
+> {
   const { code } = await tryRun('git', ['-C', repository, 'cat-file', '-e', commit])
   if (code !== 0) return undefined
   const dir = await mkdtemp('/var/tmp/atoll-earlier-')

@@ -24,6 +24,14 @@ export interface SlotRules {
   reset(slots: readonly Slot[], rules?: ReadonlyMap<number, NetworkRules>): Promise<void>
 }
 
+const noRules: NetworkRules = { allowOut: [], denyOut: [] }
+
+/** Returns whether the rules restrict and redirect nothing. */
+function areEmpty(rules: NetworkRules | undefined): boolean {
+  if (!rules) return true
+  return rules.allowOut.length + rules.denyOut.length === 0 && !needsEgressProxy(rules)
+}
+
 export function createSlotRules(table: string, egress: Pick<Egress, 'setAll' | 'set'>): SlotRules {
   /** Rules of slots that have a chain; undefined while they are unknown. */
   const inTable = new Map<number, NetworkRules | undefined>()
@@ -67,10 +75,7 @@ export function createSlotRules(table: string, egress: Pick<Egress, 'setAll' | '
     withEgress,
 
     script(slot, rules) {
-      const isNeeded =
-        rules !== undefined &&
-        (rules.allowOut.length + rules.denyOut.length > 0 || needsEgressProxy(rules))
-      if (!isNeeded && !inTable.has(slot.number)) return []
+      if (areEmpty(rules) && !inTable.has(slot.number)) return []
       const script = [...ruleLines(table, slot, rules), ...redirectScript(slot, rules)]
       inTable.set(slot.number, undefined) // unknown until the script has run
       return script
@@ -87,11 +92,12 @@ export function createSlotRules(table: string, egress: Pick<Egress, 'setAll' | '
 
     areInForce(slot, rules) {
       const known = inTable.get(slot.number)
-      return known !== undefined && isDeepStrictEqual(known, rules)
+      if (!known) return false
+      return areEmpty(rules) ? areEmpty(known) : isDeepStrictEqual(known, rules)
     },
 
     confirm(slot, rules) {
-      if (inTable.has(slot.number)) inTable.set(slot.number, rules)
+      if (inTable.has(slot.number)) inTable.set(slot.number, rules ?? noRules)
     },
 
     async reset(slots, rules) {

@@ -13,8 +13,5 @@ test('a rolling upgrade and rollback loses no sandbox and fails no request', asy
   }
   const { dir } = earlier
   await using rig = await startRig({ release: dir, settings: rollingSettings })
-  await rollParts(rig, [
-    (part) => part.setRelease(thisRelease),
-    (part) => part.setRelease(dir),
-  ])
+  await rollParts(rig, [(part) => part.setRelease(thisRelease), (part) => part.setRelease(dir)])
 })
