@@ -126,7 +126,7 @@ export const ApiEnv = z.object({
   ATOLL_RATE_LIMITS: rateLimits
     .optional()
     .describe(
-      'Rate limits per team, as operation=requests/seconds, comma separated, for example sandbox.create=5/1,*=20000/30; * is each operation that is not named. Each API process counts by itself. Default: no limits.',
+      'Rate limits per team, as operation=requests/seconds, comma separated, for example sandbox.create=5/1,*=20000/30; * is each operation that is not named. The limits hold for all apis of a fleet together. Default: no limits.',
     ),
   ATOLL_ADMIN_TOKEN: adminToken
     .optional()

@@ -2,6 +2,8 @@ import type { Clock } from '@atoll/kit/clock'
 import type { Logger } from '@atoll/kit/log'
 import { checkSameNode } from '../domain/lease.ts'
 import type { LeaseHolder, LeaseStore } from '../domain/lease.ts'
+import { createLiveApis } from './live-apis.ts'
+import type { LiveApis } from './live-apis.ts'
 import { startLoop } from './loop.ts'
 
 /**
@@ -9,6 +11,7 @@ import { startLoop } from './loop.ts'
  * Correctness does not depend on the lease: a process that lost it early finds its sandbox killed and reports that.
  */
 export interface Lease {
+  readonly liveApis: LiveApis
   /** Ends the lease: from now on, other processes may take over the work of this one. */
   close(): Promise<void>
 }
@@ -24,16 +27,19 @@ export async function startLease(
   deps: { readonly leases: LeaseStore; readonly clock: Clock; readonly log: Logger },
 ): Promise<Lease> {
   const { leases, clock, log } = deps
+  const { note, ...liveApis } = createLiveApis(own.processId)
   const renew = async (): Promise<number> => {
     const now = clock.now().getTime()
     await leases.renew(own, new Date(now + lengthMs))
     await leases.deleteExpiredBefore(new Date(now - forgetMs))
+    note(await leases.listLive(new Date(now)))
     return renewMs
   }
   checkSameNode(own, await leases.listLive(clock.now()))
   await renew()
   const loop = startLoop('lease', renew, log)
   return {
+    liveApis,
     async close() {
       await loop.close()
       await leases.end(own.processId).catch((error: unknown) => {

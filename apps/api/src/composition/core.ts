@@ -10,6 +10,7 @@ import { createCheckKept } from '../app/builds/check-kept.ts'
 import { createTemplateBytes } from '../app/builds/template-bytes.ts'
 import type { TemplateBytes } from '../app/builds/template-bytes.ts'
 import { startLease } from '../app/lease.ts'
+import type { LiveApis } from '../app/live-apis.ts'
 import { createFleet } from '../app/nodes/fleet.ts'
 import type { Fleet } from '../app/nodes/fleet.ts'
 import { createLoads } from '../app/nodes/loads.ts'
@@ -61,6 +62,8 @@ export interface Core {
   readonly log: Logger
   readonly onRequest: OnRequest | undefined
   readonly processId: string
+  /** The processes that share the store. */
+  readonly liveApis: LiveApis
   /** Seed of all sandbox access tokens. */
   readonly tokenSeed: string
   readonly rotation: Rotation
@@ -123,6 +126,7 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
     core: {
       ...{ config, stores, fleet, placing, nodes },
       onRequest: parts.onRequest,
+      liveApis: lease.liveApis,
       ...{ clock, log, processId, tokenSeed, rotation, limitsOf, templateBytes, checkKept },
     },
     firstCredentials,

@@ -85,11 +85,13 @@ export function createRoutes(parts: RouteParts): FastifyInstance {
   return server
 }
 
-function createAuthentication({ stores, config, clock, log }: Core): Authenticate {
-  const { keys, teams, users } = stores
+function createAuthentication({ stores, config, clock, log, liveApis }: Core): Authenticate {
+  const { keys, teams, users, rates: store } = stores
+  const limits = config.ATOLL_RATE_LIMITS ?? new Map()
+  const rates = createRateLimiter(limits, { store, countApis: liveApis.count, clock, log })
+  liveApis.onJoin(rates.share)
   return createAuthenticate({
-    ...{ keys, teams, users, clock, log },
-    rates: createRateLimiter(config.ATOLL_RATE_LIMITS ?? new Map(), clock),
+    ...{ keys, teams, users, clock, log, rates },
     adminToken: config.ATOLL_ADMIN_TOKEN,
   })
 }

@@ -24,8 +24,19 @@ export interface Schema {
   fleet_members: FleetMemberRow
   join_tokens: JoinTokenRow
   leases: { process_id: string; node: string; expires_at: number }
+  rate_windows: RateWindowRow
   team_metrics: { team_id: string; at: number; concurrent: number; started: number }
   sandbox_metrics: SandboxMetricRow
+}
+
+/** Current window of a rate limit. */
+export interface RateWindowRow {
+  team_id: string
+  operation: string
+  /** Requests of all apis in the window. */
+  requests: number
+  seconds: number
+  ends_at: number
 }
 
 export interface FleetMemberRow {

@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely'
 import type { BuildLogStore } from '../domain/builds/build-log.ts'
 import type { BuildStore } from '../domain/builds/build.ts'
 import type { FleetStore } from '../domain/fleet-member.ts'
+import type { RateStore } from '../domain/teams/rate.ts'
 import type { IssuedFiles } from '../domain/issued-files.ts'
 import type { KeyStore } from '../domain/teams/key.ts'
 import type { LeaseStore } from '../domain/lease.ts'
@@ -27,6 +28,7 @@ import type { SealedSettingStore } from './encryption/sealed-settings.ts'
 import { sqlFleetStore } from './fleet.ts'
 import { sqlIssuedFiles } from './issued-files.ts'
 import { sqlKeyStore } from './teams/keys.ts'
+import { sqlRateStore } from './teams/rates.ts'
 import { sqlLeaseStore } from './leases.ts'
 import { sqlLogOwners } from './log-owners.ts'
 import { migrate } from './migrations/migrate.ts'
@@ -60,6 +62,7 @@ export interface Stores {
   readonly keys: KeyStore
   readonly secrets: SecretStore
   readonly teams: TeamStore
+  readonly rates: RateStore
   readonly users: UserStore
   readonly accessTokens: AccessTokenStore
   readonly settings: SettingStore
@@ -117,6 +120,7 @@ export async function openStores(
     keys: sqlKeyStore(db),
     secrets: sqlSecretStore(db, keyRing),
     teams: sqlTeamStore(db),
+    rates: sqlRateStore(db),
     users: sqlUserStore(db),
     accessTokens: sqlAccessTokenStore(db),
     settings,

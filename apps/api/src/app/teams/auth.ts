@@ -50,7 +50,7 @@ export function createAuthenticate(ports: AuthPorts): Authenticate {
       const caller = await identify.caller(credentials)
       const { teamId } = caller
       if (!caller.isOperator) checkNotBlocked(await teams.find(teamId), operation)
-      return { ...caller, rate: rates.take(teamId, operation.id) }
+      return { ...caller, rate: await rates.take(teamId, operation.id) }
     },
   }
 }

@@ -1,10 +1,10 @@
 import type { Clock } from '@atoll/kit/clock'
-
-/** Maximum number of requests per team and operation in a time window. */
-export interface RateLimit {
-  readonly requests: number
-  readonly seconds: number
-}
+import type { Logger } from '@atoll/kit/log'
+import { freeShare } from '../../domain/teams/rate.ts'
+import type { RateLimit, RateStore } from '../../domain/teams/rate.ts'
+import { createRateBookings } from './rate-bookings.ts'
+import { createRateWindows, pendingOf } from './rate-windows.ts'
+import type { RateWindow } from './rate-windows.ts'
 
 export interface RateState {
   readonly limit: number
@@ -14,46 +14,66 @@ export interface RateState {
   readonly resetSeconds: number
 }
 
-/** Counts requests per team and operation in fixed windows, in the memory of this process. */
+/**
+ * Counts requests per team and operation in fixed windows. A process that is alone on its store counts in memory. Several
+ * add their counts to windows in the store, most of them after the requests were granted.
+ */
 export interface RateLimiter {
   /** Counts one request. Returns undefined when the operation has no limit. */
-  take(teamId: string, operationId: string): RateState | undefined
+  take(teamId: string, operationId: string): Promise<RateState | undefined>
+  /** Adds the counts of all windows to the store, for a process that has just joined. */
+  share(): void
 }
 
 const anyOperation = '*'
 
-const sweepSize = 1_000
-
 export function createRateLimiter(
   limits: ReadonlyMap<string, RateLimit>,
-  clock: Clock,
+  ports: {
+    readonly store: RateStore
+    /** Number of live processes on the store. */
+    readonly countApis: () => number
+    readonly clock: Clock
+    readonly log: Logger
+  },
 ): RateLimiter {
-  const windows = new Map<string, { readonly endsAt: number; used: number }>()
+  const { clock, countApis } = ports
+  const windows = createRateWindows(clock)
+  const bookings = createRateBookings(ports)
 
-  const windowOf = (key: string, now: number, seconds: number) => {
-    const current = windows.get(key)
-    // If the clock was set back, start a new window instead of locking the team out.
-    if (current && now < current.endsAt && current.endsAt - now <= seconds * 1000) return current
-    if (windows.size >= sweepSize) sweep(now)
-    const opened = { endsAt: now + seconds * 1000, used: 0 }
-    windows.set(key, opened)
-    return opened
+  /** Counts a request without waiting if it is in the share of this process. */
+  const takeFree = (window: RateWindow): boolean => {
+    const apis = countApis()
+    const left = window.limit.requests - window.booked
+    const free = apis < 2 ? left : freeShare(left, apis)
+    if (pendingOf(window) >= free) return false
+    window.unbooked += 1
+    if (apis > 1 && 2 * pendingOf(window) >= free) bookings.bookLater(window)
+    return true
   }
-  const sweep = (now: number) => {
-    for (const [key, { endsAt }] of windows) if (endsAt <= now) windows.delete(key)
+  const takeBooked = async (window: RateWindow): Promise<boolean> => {
+    if (countApis() < 2 || window.booked >= window.limit.requests) return false
+    window.waiting += 1
+    await bookings.book(window)
+    if (window.granted === 0) return false
+    window.granted -= 1
+    return true
   }
-
   return {
-    take(teamId, operationId) {
+    share() {
+      if (countApis() < 2) return
+      for (const window of windows.all()) if (window.unbooked > 0) bookings.bookLater(window)
+    },
+    async take(teamId, operationId) {
       const limit = limits.get(operationId) ?? limits.get(anyOperation)
       if (!limit) return undefined
-      const now = clock.now().getTime()
-      const window = windowOf(`${teamId} ${operationId}`, now, limit.seconds)
-      window.used += 1
+      const window = windows.open(teamId, operationId, limit)
+      const isGranted = takeFree(window) || (await takeBooked(window))
+      const left = limit.requests - window.booked - pendingOf(window)
       return {
         limit: limit.requests,
-        remaining: limit.requests - window.used,
-        resetSeconds: Math.max(1, Math.ceil((window.endsAt - now) / 1000)),
+        remaining: isGranted ? Math.max(left, 0) : -1,
+        resetSeconds: Math.max(1, Math.ceil((window.endsAt - clock.now().getTime()) / 1000)),
       }
     },
   }

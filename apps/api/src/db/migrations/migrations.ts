@@ -13,6 +13,7 @@ import type { Additions, Migration } from './migrate.ts'
 import { addMoves } from './moves.ts'
 import { addNetwork, addNetworkHolder } from './network-columns.ts'
 import { addNodeOwnership } from './node-ownership.ts'
+import { addRateWindows } from './rate-tables.ts'
 import type { Schema } from '../schema.ts'
 import { addSecrets } from '../secrets.ts'
 import { addSlugs, addSnapshots } from './snapshot-tables.ts'
@@ -40,7 +41,7 @@ export const migrations: readonly Migration[] = [
 export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
   ...{ addDurability, addMoves, addStarting, addPauseIds, addStoredGenerations },
-  ...{ addIssuedFiles, addKeptTimes },
+  ...{ addIssuedFiles, addKeptTimes, addRateWindows },
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {
