@@ -58,7 +58,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     started.adopt(part, () => part.close())
 
   const { core, firstCredentials } = own(await startCore(config, parts))
-  const { stores, fleet, clock, log, limitsOf } = core
+  const { stores, fleet, liveApis, clock, log, limitsOf } = core
   const remote: StartedFleet | undefined = parts.fleet && own(await startFleet(core, parts.fleet))
   if (remote) await registerAll(core.fleet)
   const network = own(startNetwork(core))
@@ -85,7 +85,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   // Recover from a crash before the first request; an unreachable node does not prevent the start.
   await sandboxes.reconciled
   const { usage } = stores.background
-  own(startSampling({ teams: stores.teamMetrics, usage, clock, fleet, log }))
+  own(startSampling({ teams: stores.teamMetrics, usage, clock, fleet, liveApis, log }))
   own(startDeletion())
 
   const { start } = sandboxes

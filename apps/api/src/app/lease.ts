@@ -27,10 +27,10 @@ export async function startLease(
   deps: { readonly leases: LeaseStore; readonly clock: Clock; readonly log: Logger },
 ): Promise<Lease> {
   const { leases, clock, log } = deps
-  const { note, ...liveApis } = createLiveApis(own.processId)
+  const { note, unreached, ...liveApis } = createLiveApis(own.processId)
   const renew = async (): Promise<number> => {
     const now = clock.now().getTime()
-    await leases.renew(own, new Date(now + lengthMs))
+    await leases.renew({ ...own, unreached }, new Date(now + lengthMs))
     await leases.deleteExpiredBefore(new Date(now - forgetMs))
     note(await leases.listLive(new Date(now)))
     return renewMs

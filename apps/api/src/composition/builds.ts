@@ -105,7 +105,7 @@ export function startBuilds(
 }
 
 /** Starts to remove unused templates from each node. */
-function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
+function startSweeping({ fleet, stores, liveApis, log }: Core, builder: Builder) {
   const { builds, issuedFiles } = stores.background
   const onUnknown = reportOnce((nodeTemplateId) =>
     log.warn(
@@ -120,7 +120,8 @@ function startSweeping({ fleet, stores, log }: Core, builder: Builder) {
       const node = { id: idOf(member), hasObjects, builds: member.builds }
       return sweepTemplates({ builds, issuedFiles, node, builder, onUnknown }, signal)
     }
-    const loop = startVisits('sweep templates', pass, { fleet, log })
+    const isMine = () => liveApis.isMine(idOf(member))
+    const loop = startVisits('sweep templates', pass, { fleet, log, isMine })
     loops.add(loop)
     return {
       async close() {

@@ -1,6 +1,7 @@
 import { forgetLogs } from '../app/logs/forget-logs.ts'
 import { createLogs } from '../app/logs/logs.ts'
 import type { Logs } from '../app/logs/logs.ts'
+import { idOf } from '../app/nodes/fleet.ts'
 import { startVisits } from '../app/nodes/visits.ts'
 import type { Core } from './core.ts'
 
@@ -11,18 +12,18 @@ export interface LogParts {
   startDeletion(): { close(): Promise<void> }
 }
 
-export function createLogParts({ stores, fleet, clock, log }: Core): LogParts {
+export function createLogParts({ stores, fleet, liveApis, clock, log }: Core): LogParts {
   return {
     logs: createLogs({
       ...{ store: stores.sandboxes, owners: stores.logOwners },
       ...{ fleet, clock },
     }),
     startDeletion: () =>
-      fleet.forEachRegistered(({ logs: node }) =>
+      fleet.forEachRegistered((member) =>
         startVisits(
           'forget logs',
-          (signal) => forgetLogs({ node, owners: stores.logOwners }, signal),
-          { fleet, log },
+          (signal) => forgetLogs({ node: member.logs, owners: stores.logOwners }, signal),
+          { fleet, log, isMine: () => liveApis.isMine(idOf(member)) },
         ),
       ),
   }

@@ -1,5 +1,6 @@
 import type { Logger } from '@atoll/kit/log'
 import { createEndChanges } from '../app/end-changes.ts'
+import type { LiveApis } from '../app/live-apis.ts'
 import { startLoop } from '../app/loop.ts'
 import { reportOnce } from '../app/report-once.ts'
 import type { Loop } from '../app/loop.ts'
@@ -153,14 +154,14 @@ function ownerPorts({ stores, clock }: Core, work: Work, launching: Launching): 
 
 /** Keeps the records of each node in agreement with it. `first` resolves after the first pass for the nodes of now. */
 function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
-  const { log, fleet } = core
+  const { log, fleet, liveApis } = core
   const { sandboxes: store } = core.stores.background
   const ports = { ...work, store, ...owners, onUnknown: createUnknownReport(log) }
   const loops = new Map<Member, Loop>()
   const reconciling = fleet.forEach((member) => {
     const pass = async (signal: AbortSignal) => {
       // Records end only for answers of the epoch that the store knows.
-      const { id } = await member.register(signal)
+      const { id } = await registerNoted(liveApis, member, signal)
       const node = { id, sandboxes: member.sandboxes }
       return reconcileSandboxes(ports, node, signal)
     }
@@ -170,6 +171,7 @@ function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
       async close() {
         loops.delete(member)
         await loop.close()
+        noteReach(liveApis, member, true)
       },
     }
   })
@@ -191,6 +193,23 @@ function startReconciling(core: Core, work: Work, owners: OwnerPorts) {
       await Promise.all([deletion.close(), objects.close(), watching.close(), reconciling.close()])
     },
   }
+}
+
+/** Registers a node, and notes whether this process reaches it. */
+async function registerNoted(liveApis: LiveApis, member: Member, signal: AbortSignal) {
+  try {
+    const facts = await member.register(signal)
+    noteReach(liveApis, member, true)
+    return facts
+  } catch (error) {
+    noteReach(liveApis, member, false)
+    throw error
+  }
+}
+
+function noteReach(liveApis: LiveApis, member: Member, isReached: boolean): void {
+  const id = member.id()
+  if (id !== undefined) liveApis.noteReach(id, isReached)
 }
 
 function createUnknownReport(log: Logger): (sandboxId: string) => void {

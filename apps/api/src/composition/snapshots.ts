@@ -23,7 +23,7 @@ export function startSnapshots(
   core: Core,
   { copying, launching }: Pick<SandboxParts, 'copying' | 'launching'>,
 ): SnapshotParts {
-  const { stores, fleet, placing, clock, log, limitsOf, processId } = core
+  const { stores, fleet, liveApis, placing, clock, log, limitsOf, processId } = core
   const { snapshots, templates, teams, issuedFiles } = stores
   const onUnknown = createUnknownReport(log)
   const { background } = stores
@@ -34,7 +34,7 @@ export function startSnapshots(
       async (signal) => {
         const hasObjects = member.facts()?.hasObjects ?? false
         const node = { id: idOf(member), hasObjects, sandboxes: member.sandboxes }
-        return sweepSnapshots({ ...shared, node }, signal)
+        return sweepSnapshots({ ...shared, node, isMine: liveApis.isMine(node.id) }, signal)
       },
       { fleet, log },
     ),

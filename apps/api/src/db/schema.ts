@@ -23,10 +23,18 @@ export interface Schema {
   sandbox_metadata: { sandbox_id: string; key: string; value: string }
   fleet_members: FleetMemberRow
   join_tokens: JoinTokenRow
-  leases: { process_id: string; node: string; expires_at: number }
+  leases: LeaseRow
   rate_windows: RateWindowRow
   team_metrics: { team_id: string; at: number; concurrent: number; started: number }
   sandbox_metrics: SandboxMetricRow
+}
+
+export interface LeaseRow {
+  process_id: string
+  node: string
+  expires_at: number
+  /** JSON of the IDs of nodes that the process does not reach; null if it reaches all. */
+  unreached: Generated<string | null>
 }
 
 /** Current window of a rate limit. */

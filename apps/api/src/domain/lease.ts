@@ -1,4 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
+import { chooseFor } from './rendezvous.ts'
 
 /** Leases show which server processes on a store are alive. */
 export interface LeaseStore {
@@ -12,6 +13,24 @@ export interface LeaseHolder {
   readonly processId: string
   /** Identifies the node that the process uses. */
   readonly node: string
+  /** IDs of nodes that the process does not reach. */
+  readonly unreached?: ReadonlySet<string>
+}
+
+/**
+ * Returns the process that does the work for a key, such as the ID of a node, if one process is enough for it. Processes
+ * that read the same leases come to the same result.
+ */
+export function ownerOf(
+  key: string,
+  holders: readonly Omit<LeaseHolder, 'node'>[],
+): string | undefined {
+  const able = holders.filter(({ unreached }) => !unreached?.has(key))
+  const candidates = able.length > 0 ? able : holders
+  return chooseFor(
+    key,
+    candidates.map(({ processId }) => processId),
+  )
 }
 
 /**

@@ -15,11 +15,14 @@ const recountSeconds = 4 * sampleSeconds
 export function createTeamSampling(deps: {
   readonly teams: TeamMetricStore
   readonly clock: Clock
+  /** Whether this process samples the teams. */
+  readonly isMine?: () => boolean
 }): () => Promise<number> {
-  const { teams, clock } = deps
+  const { teams, clock, isMine = () => true } = deps
   let sampled: number | undefined
   return async () => {
     const at = windowOf(clock.now())
+    if (!isMine()) return waitAfter(clock.now())
     if (at !== sampled) await teams.record(await takeSamples(teams, at))
     sampled = at
     return waitAfter(clock.now())

@@ -30,3 +30,27 @@ test('the first visit waits in a large fleet, and a nudge begins it', async () =
   started.loop.nudge()
   await waitFor('the first visit', () => started.visits() === 1)
 })
+
+test('visits of another process are left out until they are of this one, except after a nudge', async () => {
+  let isMine = false
+  let visits = 0
+  const visit = async () => {
+    visits += 1
+    return 600_000
+  }
+  const parts = { fleet: { size: () => 1 }, log: silentLogger, isMine: () => isMine }
+  await using stack = new AsyncDisposableStack()
+  const loop = startVisits('test', visit, parts)
+  stack.defer(() => loop.close())
+  await loop.first
+  assert.equal(visits, 0)
+  loop.nudge()
+  await waitFor('the visit after the nudge', () => visits === 1)
+
+  const other = startVisits('test', visit, parts)
+  stack.defer(() => other.close())
+  await other.first
+  assert.equal(visits, 1)
+  isMine = true
+  await waitFor('the visit of this process', () => visits === 2)
+})

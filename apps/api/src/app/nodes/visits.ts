@@ -16,17 +16,32 @@ export function startVisits(
     readonly log: Logger
     /** Makes the first visit at once, also in a large fleet. */
     readonly isUrgent?: boolean
+    /** Whether this process makes the visits. If not, it visits the node after a nudge only. */
+    readonly isMine?: () => boolean
   },
 ): Loop {
-  const { fleet, log, isUrgent = false } = parts
+  const { fleet, log, isUrgent = false, isMine = () => true } = parts
   let mayVisit = isUrgent
+  let isNudged = false
   const pass = async (signal: AbortSignal): Promise<number> => {
     const isPostponed = !mayVisit && isLarge(fleet.size())
+    const isSkipped = !isNudged && !isMine()
     mayVisit = true
-    return paceOf(isPostponed ? firstPauseMs : await visit(signal), fleet.size())
+    isNudged = false
+    if (isPostponed) return paceOf(firstPauseMs, fleet.size())
+    return paceOf(isSkipped ? skipMs : await visit(signal), fleet.size())
   }
-  return startLoop(name, pass, log, () => paceOf(retryMs, fleet.size()))
+  const loop = startLoop(name, pass, log, () => paceOf(retryMs, fleet.size()))
+  return {
+    ...loop,
+    nudge() {
+      isNudged = true
+      loop.nudge()
+    },
+  }
 }
 
+/** Time until the next check whether this process makes the visits. */
+const skipMs = 5_000
 /** Stretched with the size of the fleet. */
 const firstPauseMs = 1_000

@@ -17,7 +17,16 @@ const held: Snapshot = {
 /** Runs a pass in which the owner of `held` finishes after the records were read. `strays` have no record. */
 async function sweepWhile(
   finish: (unpublished: Snapshot[]) => void,
-  { strays = [], issued = [] }: { readonly strays?: string[]; readonly issued?: string[] } = {},
+  {
+    strays = [],
+    issued = [],
+    ...own
+  }: {
+    readonly strays?: string[]
+    readonly issued?: string[]
+    readonly isMine?: boolean
+    readonly processId?: string
+  } = {},
 ) {
   const unpublished = [held]
   const inUse = new Set([held.id])
@@ -61,7 +70,7 @@ async function sweepWhile(
         },
       },
       clock: { now: () => new Date(0) },
-      processId: 'p1',
+      ...{ isMine: true, processId: 'p1', ...own },
     },
     new AbortController().signal,
   )
@@ -83,4 +92,10 @@ test('a copy without a record is deleted only if the store had one', async () =>
     issued: ['deleted'],
   })
   assert.deepEqual([discarded, unknown], [['deleted'], ['newer']])
+})
+
+test('a process that does not sweep the node deletes only copies that it has made and released', async () => {
+  const strays = { strays: ['deleted'], issued: ['deleted'], isMine: false }
+  assert.deepEqual((await sweepWhile(() => {}, strays)).discarded, ['s1'])
+  assert.deepEqual((await sweepWhile(() => {}, { ...strays, processId: 'p2' })).discarded, [])
 })

@@ -11,3 +11,8 @@ export async function addLeases({ schema }: Kysely<Schema>): Promise<void> {
     .execute()
   await schema.alterTable('sandboxes').addColumn('creator', 'text').execute()
 }
+
+/** Adds the nodes that a process does not reach. An older release leaves the column empty. */
+export async function addUnreached({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('leases').addColumn('unreached', 'text').execute()
+}

@@ -5,7 +5,7 @@ import { addKeptBytes } from '../snapshots/kept-bytes.ts'
 import { addDurability, addKeptTimes, addPauseIds, addStoredGenerations } from './durability.ts'
 import { addEdgeCalls, addFleet, addStarting } from './fleet-tables.ts'
 import { addIssuedFiles } from './issued-files.ts'
-import { addLeases } from './lease-tables.ts'
+import { addLeases, addUnreached } from './lease-tables.ts'
 import { addLineage } from './lineage.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
@@ -41,7 +41,7 @@ export const migrations: readonly Migration[] = [
 export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
   ...{ addDurability, addMoves, addStarting, addPauseIds, addStoredGenerations },
-  ...{ addIssuedFiles, addKeptTimes, addRateWindows },
+  ...{ addIssuedFiles, addKeptTimes, addRateWindows, addUnreached },
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {
