@@ -10,6 +10,7 @@ const good: [string, { host: string; port: number }, string][] = [
   ['localhost:3000', { host: 'localhost', port: 3000 }, 'http://localhost:3000'],
   ['box.example.dev:0', { host: 'box.example.dev', port: 0 }, 'http://box.example.dev:0'],
   [':8080', { host: '127.0.0.1', port: 8080 }, 'http://127.0.0.1:8080'],
+  ['node_1.rack-2:80', { host: 'node_1.rack-2', port: 80 }, 'http://node_1.rack-2:80'],
   ['8080', { host: '127.0.0.1', port: 8080 }, 'http://127.0.0.1:8080'],
 ]
 
@@ -30,6 +31,14 @@ for (const text of [
   'a:-1',
   'a:b',
   'a:1:2',
+  'a\0b:1',
+  'a b:1',
+  'a\nb:1',
+  'a/b:1',
+  'user@host:1',
+  '\ud800:1',
+  '[fe80::1%a\0b]:1',
 ]) {
-  test(`'${text}' is refused`, () => assert.equal(parseListenAddress(text), undefined))
+  test(`${JSON.stringify(text)} is refused`, () =>
+    assert.equal(parseListenAddress(text), undefined))
 }

@@ -14,6 +14,8 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   const host = bracketed ?? (name || '127.0.0.1')
   const port = Number(digits)
   if (port > 65_535 || (bracketed !== undefined && !isIPv6(bracketed))) return undefined
+  // The host reaches the store and the resolver: PostgreSQL refuses NUL, for example.
+  if (bracketed === undefined && !/^[\w.-]+$/.test(host)) return undefined
   // Digits and dots that are no valid address would be resolved as a name and fail late.
   if (/^[0-9.]+$/.test(host) && isIP(host) === 0) return undefined
   return { host, port }

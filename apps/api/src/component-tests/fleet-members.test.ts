@@ -68,3 +68,28 @@ test('heartbeats of a moment are noted together; nodes that are not members are 
     assert.equal(writes, 2)
   })
 })
+
+test('a heartbeat that the store refuses costs no heartbeat of other nodes', async () => {
+  await using api = await startApiUnderTest()
+  const clock = manualClock()
+  await api.withStores(async ({ fleet: store }) => {
+    const membership = createMembership({ store, clock })
+    for (const id of ['a', 'b', 'c']) {
+      const { secret } = await membership.createToken('node')
+      await membership.join({ secret, role: 'node', id })
+    }
+    const note = createHeartbeats({ store, clock })
+    const beats = ['10.0.0.1:1', 'a\0b:1', '10.0.0.3:1'].map((address, index) =>
+      note({ id: 'abc'.charAt(index), address, isStarting: false }),
+    )
+    const outcomes = await Promise.allSettled(beats)
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    )
+    assert.deepEqual(
+      (await store.listNodes()).map(({ id }) => id),
+      ['a', 'c'],
+    )
+  })
+})

@@ -271,6 +271,8 @@ test('the role in a certificate decides what it may call', async (t) => {
   const nodeOnApi = createClient(ControlService, connectAs(t, member.identity, toApi))
   assert.equal(await codeOf(nodeOnApi.wakeSandbox({})), Code.PermissionDenied)
   assert.equal(await codeOf(nodeOnApi.listNodes({})), Code.PermissionDenied)
+  const unstorable = nodeOnApi.heartbeat({ address: 'a\0b:1' })
+  assert.equal(await codeOf(unstorable), Code.InvalidArgument)
   const edgeOnApi = createClient(ControlService, connectAs(t, edge.identity, toApi))
   assert.equal(await codeOf(edgeOnApi.heartbeat({ address: '10.0.0.1:1' })), Code.PermissionDenied)
   assert.equal(await codeOf(edgeOnApi.listNodes({})), undefined)

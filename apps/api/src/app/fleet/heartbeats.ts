@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
 import type { FleetStore, NodeHeartbeat } from '../../domain/fleet-member.ts'
 import { notAMember } from './membership.ts'
 
@@ -15,7 +16,10 @@ interface Batch {
   readonly noted: Promise<ReadonlySet<string>>
 }
 
-/** Writes the heartbeats of a moment together: one statement for each would take most of an api's time in a large fleet. */
+/**
+ * Writes the heartbeats of a moment together: one statement for each would take most of an api's time in a large fleet. If the
+ * store refuses the statement, the heartbeat of each node is written alone.
+ */
 export function createHeartbeats(ports: {
   readonly store: Pick<FleetStore, 'noteHeartbeats'>
   readonly clock: Clock
@@ -37,6 +41,11 @@ export function createHeartbeats(ports: {
     collecting ??= beginBatch()
     const { nodes, noted } = collecting
     nodes.set(id, heartbeat)
-    if (!(await noted).has(id)) throw notAMember({ role: 'node', id })
+    const members = await noted.catch((error: unknown) => {
+      if (Fault.from(error).kind === 'unavailable') throw error
+      // A heartbeat that the store refuses must not cost those of other nodes.
+      return store.noteHeartbeats([heartbeat], clock.now())
+    })
+    if (!members.has(id)) throw notAMember({ role: 'node', id })
   }
 }

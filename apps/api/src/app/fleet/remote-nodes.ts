@@ -22,8 +22,20 @@ export function startRemoteNodes(ports: {
   const { store, fleet, connect, log } = ports
   const connected = new Map<string, { readonly address: string; remove(): Promise<void> }>()
 
+  /** An address that cannot be used must not keep this api from other nodes. It is tried again when it changes. */
+  const tryConnect = (node: NodeAddress): RemoteLink | undefined => {
+    try {
+      return connect(node)
+    } catch (err) {
+      connected.set(node.id, { address: node.address, async remove() {} })
+      log.error({ err, event: 'node.address', nodeId: node.id }, 'The address cannot be used')
+      return undefined
+    }
+  }
   const add = (node: NodeAddress): void => {
-    const { link, close } = connect(node)
+    const remote = tryConnect(node)
+    if (!remote) return
+    const { link, close } = remote
     const remove = fleet.add(link)
     connected.set(node.id, {
       address: node.address,

@@ -7,7 +7,7 @@ import type { Api, FleetCalls } from '@atoll/api'
 import { connectCodes } from '@atoll/contracts/connect-codes'
 import { ControlService } from '@atoll/contracts/gen/atoll/control/v1/control_pb'
 import { Fault } from '@atoll/kit/fault'
-import { parseListenAddress } from '../../listen-address.ts'
+import { formatListenAddress, parseListenAddress } from '../../listen-address.ts'
 import { issueCertificate } from '../identity/authority.ts'
 import type { Authority, Member } from '../identity/authority.ts'
 import { isAccountToken } from '../identity/join-token.ts'
@@ -65,7 +65,7 @@ function controlService(parts: ControlParts): ServiceImpl<typeof ControlService>
       const parsed = address.length <= 256 ? parseListenAddress(address) : undefined
       if (!parsed || parsed.port === 0)
         throw new ConnectError('the address must be host:port', Code.InvalidArgument)
-      await fleet.noteHeartbeat({ id: caller.id, address, isStarting })
+      await fleet.noteHeartbeat({ id: caller.id, address: formatListenAddress(parsed), isStarting })
       return { removedIds: [...parts.removedIds()] }
     },
     async listNodes(_, { values }) {
