@@ -1,6 +1,6 @@
 /** An api, an edge and two nodes over real mutual TLS; the nodes are simulated. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -190,6 +190,25 @@ test('a node whose agent takes long to start sends heartbeats, and is ready afte
   letStart()
   closing(t, await starting)
   await waitForNodes(fleet, 1)
+})
+
+test('a node with the certificate of another one does not start, and sends no heartbeat', async (t) => {
+  const fleet = await startFleet(t)
+  const { folder, id } = await fleet.joinAs('node')
+  const copy = await openFolder(t)
+  await copyFile(join(folder, 'fleet-identity.json'), join(copy, 'fleet-identity.json'))
+  const env = { ATOLL_FLEET_LISTEN: `127.0.0.1:${await freePort()}` }
+  let starts = 0
+  const starting = startNodePart(configOf(copy, env), {
+    log: silentLogger,
+    async startNode() {
+      starts += 1
+      return { transport: simulateNode(undefined, id).transport, async close() {} }
+    },
+  })
+  await assert.rejects(starting, { reason: 'fleet_identity' })
+  const { body } = await fleet.call('GET', '/nodes')
+  assert.deepEqual([starts, body], [0, []])
 })
 
 test('a request waits for a node agent that restarts', async (t) => {

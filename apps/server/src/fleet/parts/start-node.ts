@@ -1,12 +1,11 @@
 /** Composition root of `atoll node`: runs sandboxes for a fleet. Has no access to the database. */
 import { isIP } from 'node:net'
-import { createClient } from '@connectrpc/connect'
 import type { Transport } from '@connectrpc/connect'
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { ensureKeyFile, keyFileOf } from '@atoll/kit/encryption/key-file'
 import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
+import { ensureNodeId } from '@atoll/node/state/node-identity'
 import type { ServerConfig } from '../../config.ts'
 import { formatListenAddress } from '../../listen-address.ts'
 import type { ListenAddress } from '../../listen-address.ts'
@@ -49,6 +48,8 @@ export async function startNodePart(
   checkAddress(listen, given)
   const member = await openMember(config, 'node', log)
   started.defer(() => member.close())
+  // Before the first heartbeat: it would send the calls for the other node here.
+  await checkNodeId(config.server.ATOLL_DATA_DIR, member)
   const early = startEarlyHeartbeats(member, given ?? listen, log)
   started.defer(() => early.close())
   const telemetry = await startTelemetry(config, log.child({ part: 'telemetry' }))
@@ -60,7 +61,6 @@ export async function startNodePart(
   })
   started.defer(() => node.close())
   telemetry.watchNode(node.transport)
-  await checkNodeId(node.transport, member)
   const { listener, removals } = await serve(node.transport, { member, listen, log })
   started.defer(() => listener.close())
   const address = given ?? listener.address
@@ -141,9 +141,9 @@ function mayCallNode(caller: Member | undefined, method: string): boolean {
   return caller?.role === 'api'
 }
 
-/** A data directory that was copied to another member would speak for two nodes. */
-async function checkNodeId(transport: Transport, { identity }: FleetMember): Promise<void> {
-  const { nodeId } = await createClient(NodeService, transport).getNode({})
+/** A certificate that was copied to another data directory would speak for two nodes. */
+async function checkNodeId(dataDir: string, { identity }: FleetMember): Promise<void> {
+  const nodeId = await ensureNodeId(dataDir)
   const { id } = identity.current()
   if (nodeId === id) return
   const message = `This node has the ID ${nodeId} and the certificate of node ${id}: remove fleet-identity.json from the data directory, and join again`
