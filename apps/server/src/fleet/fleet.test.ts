@@ -211,6 +211,40 @@ test('a node with the certificate of another one does not start, and sends no he
   assert.deepEqual([starts, body], [0, []])
 })
 
+test('a node knows removed members from its early heartbeats, also when no api answers afterwards', async (t) => {
+  const fleet = await startFleet(t)
+  const { folder, id } = await fleet.joinAs('node')
+  const other = await fleet.joinAs('node')
+  const [kept, removed] = [await fleet.joinAs('edge'), await fleet.joinAs('edge')]
+  assert.equal((await fleet.call('DELETE', `/fleet/members/${removed.id}`)).status, 204)
+  const toApi = { role: 'api', address: fleet.api.fleetAddress } as const
+  const api = createClient(ControlService, connectAs(t, other.identity, toApi))
+  await waitFor('the removal in the answers of the api', async () => {
+    const { removedIds } = await api.heartbeat({ address: '127.0.0.1:9' })
+    return removedIds.includes(removed.id)
+  })
+  const address = { host: '127.0.0.1', port: await freePort() }
+  const config = configOf(folder, { ATOLL_FLEET_LISTEN: formatListenAddress(address) })
+  const part = await startNodePart(config, {
+    log: silentLogger,
+    async startNode() {
+      await waitFor('the early heartbeat', async () => {
+        const { body } = await fleet.call('GET', '/nodes')
+        return ListedNodes.parse(body).some((node) => node.id === id)
+      })
+      await fleet.api.close()
+      return { transport: simulateNode(undefined, id).transport, async close() {} }
+    },
+  })
+  closing(t, part)
+  const callAs = (identity: StoredIdentity) => {
+    const client = createClient(NodeService, connectAs(t, identity, { role: 'node', address }))
+    return codeOf(client.getNode({}))
+  }
+  assert.equal(await callAs(kept.identity), undefined)
+  assert.notEqual(await callAs(removed.identity), undefined)
+})
+
 test('a request waits for a node agent that restarts', async (t) => {
   const fleet = await startFleet(t)
   const { folder } = await fleet.joinAs('node')

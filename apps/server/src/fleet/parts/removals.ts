@@ -29,6 +29,8 @@ export async function startRemovals(
   return { has, ids, onChange, close: polling.close }
 }
 
+export type RemovalSet = ReturnType<typeof createRemovalSet>
+
 export function createRemovalSet() {
   let removed: ReadonlySet<string> = new Set()
   let notify = () => {}

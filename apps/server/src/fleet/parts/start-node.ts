@@ -20,6 +20,7 @@ import { openMember } from './member.ts'
 import type { FleetMember } from './member.ts'
 import { startPolling } from './polling.ts'
 import { createRemovalSet } from './removals.ts'
+import type { RemovalSet } from './removals.ts'
 import { createTunnels } from './sandbox-tunnels.ts'
 
 export interface RunningNodePart {
@@ -50,7 +51,8 @@ export async function startNodePart(
   started.defer(() => member.close())
   // Before the first heartbeat: it would send the calls for the other node here.
   await checkNodeId(config.server.ATOLL_DATA_DIR, member)
-  const early = startEarlyHeartbeats(member, given ?? listen, log)
+  const removals = createRemovalSet()
+  const early = startEarlyHeartbeats(member, { address: given ?? listen, removals, log })
   started.defer(() => early.close())
   const telemetry = await startTelemetry(config, log.child({ part: 'telemetry' }))
   started.defer(() => telemetry.close())
@@ -61,7 +63,7 @@ export async function startNodePart(
   })
   started.defer(() => node.close())
   telemetry.watchNode(node.transport)
-  const { listener, removals } = await serve(node.transport, { member, listen, log })
+  const listener = await serve(node.transport, { member, listen, removals, log })
   started.defer(() => listener.close())
   const address = given ?? listener.address
   // A late one after the next heartbeat would keep the node out of placement.
@@ -88,14 +90,14 @@ export async function startNodePart(
  */
 function startEarlyHeartbeats(
   member: FleetMember,
-  address: ListenAddress,
-  log: Logger,
+  parts: { readonly address: ListenAddress; readonly removals: RemovalSet; readonly log: Logger },
 ): { close(): Promise<void> } {
+  const { address, removals, log } = parts
   // Known only once the agent listens.
   if (address.port === 0) return { async close() {} }
-  return startPolling('send a heartbeat', heartbeatMs, log, async () => {
-    await sendHeartbeat(member, address, true)
-  })
+  return startPolling('send a heartbeat', heartbeatMs, log, async () =>
+    removals.replace(await sendHeartbeat(member, address, true)),
+  )
 }
 
 /** Returns the IDs of members that were removed. */
@@ -116,13 +118,14 @@ function openOwnKeys({ node }: ServerConfig): Promise<KeyRing> {
 
 async function serve(
   node: Transport,
-  parts: { readonly member: FleetMember; readonly listen: ListenAddress; readonly log: Logger },
-): Promise<{
-  readonly listener: PeerListener
-  readonly removals: ReturnType<typeof createRemovalSet>
-}> {
-  const { member, listen, log } = parts
-  const removals = createRemovalSet()
+  parts: {
+    readonly member: FleetMember
+    readonly listen: ListenAddress
+    readonly removals: RemovalSet
+    readonly log: Logger
+  },
+): Promise<PeerListener> {
+  const { member, listen, removals, log } = parts
   const listener = await startPeerListener({
     ...{ listen, identity: member.identity, log, isRemoved: removals.has },
     mayCall: mayCallNode,
@@ -131,7 +134,7 @@ async function serve(
     onTunnel: createTunnels(node, log),
   })
   removals.onChange(() => listener.dropRemoved())
-  return { listener, removals }
+  return listener
 }
 
 const edgeMethods = new Set(['GetNode', 'GetSandbox', 'WatchSandboxes'])
