@@ -73,14 +73,59 @@ test('after an outage of the store, counting begins anew', () => {
   assert.deepEqual([silence.lost(), silence.isSuspect('a')], [[], false])
 })
 
-test('a node whose agent takes long to start is suspect and never lost', () => {
-  const silence = createSilence()
-  for (let nowMs = 0; nowMs <= 120_000; nowMs += 2_000) {
+/** Reads the heartbeats of a starting node and of two that serve. `seenAt` returns the last one of the starting node. */
+function observeStart(
+  silence: ReturnType<typeof createSilence>,
+  [fromMs, toMs]: readonly [number, number],
+  seenAt: (nowMs: number) => number,
+) {
+  for (let nowMs = fromMs; nowMs <= toMs; nowMs += 2_000) {
     const others = ['b', 'c'].map((id) => ({ id, seenAt: nowMs, isStarting: false }))
-    silence.note([{ id: 'a', seenAt: nowMs, isStarting: true }, ...others], nowMs)
+    silence.note([{ id: 'a', seenAt: seenAt(nowMs), isStarting: true }, ...others], nowMs)
   }
+}
+
+const quarterHour = 15 * 60_000
+
+test('a node whose agent takes minutes to start is suspect and not lost', () => {
+  const silence = createSilence()
+  observeStart(silence, [0, quarterHour - 2_000], (nowMs) => nowMs)
   assert.deepEqual([silence.isSuspect('a'), silence.isSuspect('b')], [true, false])
   assert.deepEqual([silence.lost(), silence.isWidespread()], [[], false])
-  silence.note([{ id: 'a', seenAt: 122_000, isStarting: false }], 122_000)
+  silence.note([{ id: 'a', seenAt: quarterHour, isStarting: false }], quarterHour)
   assert.equal(silence.isSuspect('a'), false)
+})
+
+test('a node that has been starting for 15 minutes is lost, also over crashes of its agent', () => {
+  for (const seenAt of [(nowMs: number) => nowMs, (nowMs: number) => nowMs - (nowMs % 50_000)]) {
+    const silence = createSilence()
+    observeStart(silence, [0, quarterHour - 2_000], seenAt)
+    assert.deepEqual(silence.lost(), [])
+    observeStart(silence, [quarterHour, quarterHour], seenAt)
+    assert.deepEqual(silence.lost(), ['a'])
+    const served = quarterHour + 2_000
+    silence.note([{ id: 'a', seenAt: served, isStarting: false }], served)
+    assert.deepEqual([silence.lost(), silence.isSuspect('a')], [[], false])
+  }
+})
+
+test('a node that serves between two starts is not lost', () => {
+  const silence = createSilence()
+  observeStart(silence, [0, quarterHour / 2], (nowMs) => nowMs)
+  observe(
+    silence,
+    quarterHour / 2 + 2_000,
+    quarterHour / 2 + 2_000,
+  )(['a', 'b', 'c'], ['a', 'b', 'c'])
+  observeStart(silence, [quarterHour / 2 + 4_000, quarterHour + 60_000], (nowMs) => nowMs)
+  assert.deepEqual(silence.lost(), [])
+})
+
+test('no node is lost when the agents of most have been starting for 15 minutes', () => {
+  const silence = createSilence()
+  for (let nowMs = 0; nowMs <= 2 * quarterHour; nowMs += 2_000) {
+    const nodes = ['a', 'b', 'c'].map((id) => ({ id, seenAt: nowMs, isStarting: id !== 'c' }))
+    silence.note(nodes, nowMs)
+  }
+  assert.deepEqual([silence.isWidespread(), silence.lost()], [true, []])
 })

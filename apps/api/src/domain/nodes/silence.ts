@@ -1,7 +1,8 @@
 /**
  * Measures how long nodes have sent no heartbeat to any api. Only the time of this process counts: the store's last heartbeat
  * must stay the same through an unbroken series of readings. After a pause in the readings, such as an outage of the
- * store, counting begins anew. So neither clocks that differ nor an outage can make nodes look lost.
+ * store, counting begins anew. So neither clocks that differ nor an outage can make nodes look lost. A node that has only been
+ * starting for long counts as silent too: its agent hangs, or fails at each start.
  */
 export interface Silence {
   note(nodes: readonly NodeHeartbeat[], nowMs: number): void
@@ -25,18 +26,24 @@ interface NodeHeartbeat {
 
 const suspectMs = 15_000
 const lostMs = 60_000
+const startLimitMs = 15 * 60_000
 const longestGapMs = 10_000
 
+interface Observed {
+  readonly seenAt: number | undefined
+  readonly sinceMs: number
+  /** When this process first saw that the node is starting. Undefined while it serves. */
+  readonly startingSinceMs: number | undefined
+}
+
 export function createSilence(): Silence {
-  let observed = new Map<
-    string,
-    { readonly seenAt: number | undefined; readonly sinceMs: number }
-  >()
-  let starting: ReadonlySet<string> = new Set()
+  let observed = new Map<string, Observed>()
   let lastMs = Number.NEGATIVE_INFINITY
   const silentMs = (nodeId: string): number => {
     const found = observed.get(nodeId)
-    return found ? lastMs - found.sinceMs : 0
+    if (!found) return 0
+    const startingMs = lastMs - (found.startingSinceMs ?? lastMs)
+    return startingMs >= startLimitMs ? startingMs : lastMs - found.sinceMs
   }
   const silent = (limitMs: number) => [...observed.keys()].filter((id) => silentMs(id) >= limitMs)
   // Not the limit of lost nodes: the first one to reach that would be lost before most have reached it.
@@ -45,20 +52,27 @@ export function createSilence(): Silence {
     note(nodes, nowMs) {
       const before = nowMs - lastMs > longestGapMs ? new Map<string, never>() : observed
       const wasWidespread = isWidespread()
-      observed = new Map(
-        nodes.map(({ id, seenAt }) => {
-          const known = before.get(id)
-          return [id, known && known.seenAt === seenAt ? known : { seenAt, sinceMs: nowMs }]
-        }),
-      )
-      starting = new Set(nodes.flatMap(({ id, isStarting }) => (isStarting ? [id] : [])))
+      observed = new Map(nodes.map((node) => [node.id, observe(before.get(node.id), node, nowMs)]))
       lastMs = nowMs
       if (!wasWidespread || isWidespread()) return
-      for (const [id, { seenAt }] of observed) observed.set(id, { seenAt, sinceMs: nowMs })
+      observed = new Map(nodes.map((node) => [node.id, observe(undefined, node, nowMs)]))
     },
     silentMs,
     lost: () => (isWidespread() ? [] : silent(lostMs)),
-    isSuspect: (nodeId) => silentMs(nodeId) >= suspectMs || starting.has(nodeId),
+    isSuspect: (nodeId) =>
+      silentMs(nodeId) >= suspectMs || observed.get(nodeId)?.startingSinceMs !== undefined,
     isWidespread,
+  }
+}
+
+function observe(
+  before: Observed | undefined,
+  { seenAt, isStarting = false }: NodeHeartbeat,
+  nowMs: number,
+): Observed {
+  return {
+    seenAt,
+    sinceMs: before && before.seenAt === seenAt ? before.sinceMs : nowMs,
+    startingSinceMs: isStarting ? (before?.startingSinceMs ?? nowMs) : undefined,
   }
 }
