@@ -34,7 +34,7 @@ import type { Runtime } from './domain/sandboxes/runtime.ts'
 import type { Shape } from './domain/sandboxes/cell.ts'
 import { openCgroupUsage } from './linux/cgroups/cgroup-usage.ts'
 import type { CgroupUsageReader } from './linux/cgroups/cgroup-usage.ts'
-import { createMeasure, readMachine } from './linux/machine.ts'
+import { createMeasure, readCpu, readMachine } from './linux/machine.ts'
 import { ageNsOf } from './linux/processes/process.ts'
 import type { RecordReseal } from './state/private-values.ts'
 import { startEpoch } from './state/node-identity.ts'
@@ -186,6 +186,7 @@ async function describeNode(
   runtime: Runtime,
   envd: EnvdFiles,
 ): Promise<Omit<ServiceParts['facts'], 'nodeId' | 'epoch' | 'hasObjects'>> {
+  const memoryFormat = await runtime.memoryFormat()
   return {
     runtime: runtime.name,
     envdVersion: envd.version,
@@ -193,7 +194,9 @@ async function describeNode(
     instanceId: randomUUID(),
     version: manifest.version,
     machine: await readMachine(),
-    keepsMemory: (await runtime.memoryFormat()) !== undefined,
+    keepsMemory: memoryFormat !== undefined,
+    memoryFormat: memoryFormat ?? '',
+    cpuFeatures: (await readCpu()).features,
   }
 }
 

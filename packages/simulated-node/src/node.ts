@@ -52,6 +52,8 @@ const simulatedFacts = {
   envdVersion: simulatedEnvdVersion,
   templateIds: ['base'],
   version: '9.8.7',
+  memoryFormat: 'sim 1',
+  cpuFeatures: ['avx2', 'sse4_2'],
   machine: { cpuArchitecture: 'x86_64', cpuFamily: '6', cpuModel: '85', cpuModelName: 'Sim' },
 }
 
@@ -72,6 +74,8 @@ export interface SimulatedNode
   unstock(id: string): void
   /** Makes the node behave like one with runc, which keeps no memory. */
   dropMemorySupport(): void
+  /** Changes what the node says of the memory that it can restore. */
+  setSuitability(facts: { readonly memoryFormat?: string; readonly cpuFeatures?: string[] }): void
   /** Sets the usage that later samples report; omitted fields keep their values. */
   setUsage(id: string, usage: Partial<SimulatedUsage>): void
   readonly logs: SimulatedLogs
@@ -141,7 +145,7 @@ export function simulateNode(
     ...{ events, failures, newAddress, objects, durableFiles: new Set() },
   }
   let keepsMemory = true
-  const facts = { ...simulatedFacts, hasObjects: objects !== undefined }
+  let facts = { ...simulatedFacts, hasObjects: objects !== undefined }
   const usage = simulateUsage(state)
   const keeping = { keepsMemory: () => keepsMemory, sizeOf: usage.sizeOf }
   const pauses = simulatePauses(state, keeping)
@@ -174,6 +178,7 @@ export function simulateNode(
     stock: warmPool.stock,
     unstock: (id) => void warmPool.take(id),
     dropMemorySupport: () => void (keepsMemory = false),
+    setSuitability: (changed) => void (facts = { ...facts, ...changed }),
     setUsage: usage.set,
     sampledAlone: usage.sampledAlone,
     addOrphanSnapshot: snapshots.addOrphan,

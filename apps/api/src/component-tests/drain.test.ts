@@ -1,35 +1,53 @@
 /** Running sandboxes of a drained node continue on another one. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Clock } from '@atoll/kit/clock'
+import { systemClock } from '@atoll/kit/clock'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '@atoll/simulated-node/node'
 import { Code } from '@connectrpc/connect'
 import type { Sandbox } from '../domain/sandboxes/sandbox.ts'
-import { startApiUnderTest } from '../sim/api.ts'
+import { manualClock, startApiUnderTest } from '../sim/api.ts'
 
 const token = 'operators-only-token'
 const headers = { 'x-admin-token': token }
 const limits = { timeoutMs: 120_000 }
 
-async function setUp(options: { readonly hasObjects?: boolean; readonly limit?: number } = {}) {
+interface SetUpOptions {
+  readonly hasObjects?: boolean
+  readonly limit?: number
+  readonly clock?: Clock
+  /** Number of nodes that cannot restore what the others save. */
+  readonly unsuitable?: number
+}
+
+async function setUp(options: SetUpOptions = {}) {
   const objects = options.hasObjects === false ? undefined : new Map()
   const first = simulateNode(undefined, 'first', objects)
   const second = simulateNode(undefined, 'second', objects)
+  const third = simulateNode(undefined, 'third', objects)
+  const unsuitable = Array.from({ length: options.unsuitable ?? 0 }, (_, index) => {
+    const node = simulateNode(undefined, `unsuitable-${index}`, objects)
+    node.setSuitability({ memoryFormat: 'sim 2' })
+    return node
+  })
   const env = {
     ATOLL_ADMIN_TOKEN: token,
     ...(options.limit !== undefined && {
       ATOLL_TEAM_CONCURRENT_SANDBOXES: String(options.limit),
     }),
   }
-  const api = await startApiUnderTest({ env, node: first, others: [second] })
+  const others = [second, third, ...unsuitable]
+  const { clock = systemClock } = options
+  const api = await startApiUnderTest({ env, clock, node: first, others })
   const setStatus = async (id: string, body: object) => {
     const reply = await api.call('POST', `/nodes/${id}`, { headers, body })
     assert.equal(reply.status, 204, reply.text)
   }
-  const drain = () => setStatus('first', { status: 'draining', moveSandboxes: true })
-  await setStatus('second', { status: 'draining' })
+  const drain = (nodeId = 'first') => setStatus(nodeId, { status: 'draining', moveSandboxes: true })
+  for (const { nodeId } of others) await setStatus(nodeId, { status: 'draining' })
   const id = await api.create({ timeout: 3600 })
-  await setStatus('second', { status: 'ready' })
+  for (const { nodeId } of [second, ...unsuitable]) await setStatus(nodeId, { status: 'ready' })
   const show = async () => Object((await api.call('GET', `/sandboxes/${id}`)).json)
   const moves = async () => Object((await api.call('GET', '/nodes/first/moves', { headers })).json)
   const wake = () => {
@@ -37,7 +55,7 @@ async function setUp(options: { readonly hasObjects?: boolean; readonly limit?: 
     return api.wake({ sandboxId: id, port: 8080, ...caller }, AbortSignal.timeout(120_000))
   }
   return {
-    ...{ api, first, second, objects, id, drain, setStatus, show, moves, wake },
+    ...{ api, first, second, third, unsuitable, objects, id, drain, setStatus, show, moves, wake },
     /** Stops the api meanwhile. */
     record: () => api.withStores(({ sandboxes }) => sandboxes.find(id)),
     change: (edit: (current: Sandbox) => Sandbox) =>
@@ -102,6 +120,45 @@ test('a sandbox that no other node can take over runs on where it was, and says 
   assert.equal((await fleet.moves()).problems[0].sandboxID, id)
   assert.deepEqual([...first.running.keys()], [id])
   assert.equal((await fleet.show()).state, 'running')
+})
+
+test('no api tries a move again before the time in the record', async () => {
+  const clock = manualClock()
+  await using fleet = await setUp({ clock })
+  const { api, first, second, third, id } = fleet
+  second.fail('fetch', Code.FailedPrecondition)
+  await fleet.drain()
+  await until('the reason', async () => (await fleet.moves()).problems.length === 1)
+  second.fail('fetch', undefined)
+  // The api has only the record now, like another one.
+  await api.restart()
+  await fleet.setStatus('second', { status: 'draining' })
+  await fleet.setStatus('third', { status: 'ready' })
+  const other = await api.create({ timeout: 3600 })
+  assert.deepEqual([...third.running.keys()], [other])
+  await fleet.setStatus('second', { status: 'ready' })
+  await fleet.drain('third')
+  await until('the move of another sandbox', () => second.running.has(other))
+  assert.deepEqual([first.begun('pause'), [...first.running.keys()]], [1, [id]])
+  clock.advance(60)
+  await until('the next attempt', () => second.running.has(id))
+})
+
+test('a move goes to a node that can restore the memory, and without one nothing is paused', async () => {
+  await using fleet = await setUp({ unsuitable: 12 })
+  const { first, second, unsuitable, id } = fleet
+  await fleet.setStatus('second', { status: 'draining' })
+  await fleet.drain()
+  await until('the reason', async () => (await fleet.moves()).problems.length === 1)
+  assert.match((await fleet.moves()).problems[0].problem, /same runtime release/)
+  assert.equal(first.begun('pause'), 0)
+  await fleet.setStatus('second', { status: 'ready' })
+  await fleet.change((current) => ({ ...current, move: undefined }))
+  await until('the move', () => second.running.has(id))
+  assert.deepEqual(
+    unsuitable.filter((node) => node.begun('fetch') > 0),
+    [],
+  )
 })
 
 test('a sandbox that cannot be paused runs on, and says why', async () => {

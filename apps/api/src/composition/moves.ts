@@ -1,6 +1,7 @@
 import { startLoop } from '../app/loop.ts'
 import { createMoves } from '../app/moves/move-off-nodes.ts'
 import { createWaitForUpload } from '../app/moves/wait-for-upload.ts'
+import { createEstimateSize } from '../app/snapshots/estimate-size.ts'
 import { atMost } from './at-most.ts'
 import type { Core } from './core.ts'
 import type { SandboxParts } from './sandboxes.ts'
@@ -15,7 +16,7 @@ export function startMoves(
   const store = stores.sandboxes
   const waitForUpload = createWaitForUpload({ store, fleet })
   const ports = { store, nodes: stores.nodes, fleet, placing, pausing, start, waitForUpload }
-  const moves = createMoves({ ...ports, clock, log })
+  const moves = createMoves({ ...ports, estimateSize: createEstimateSize(fleet), clock, log })
   const loop = startLoop('move sandboxes', moves.pass, log)
   return {
     async close() {

@@ -254,12 +254,14 @@ export interface SandboxRow {
   parent_id: string | null
   /** Kind of the copy. */
   parent_kind: string | null
-  /** Generation to which the next two columns apply. */
+  /** Generation to which the next three columns apply. */
   move_generation: number | null
   /** End of the timeout of a sandbox that is being moved to another node. */
   move_end_at: number | null
   /** Why the sandbox could not be moved. */
   move_problem: string | null
+  /** When the next attempt may begin. */
+  move_retry_at: number | null
 }
 
 export interface SandboxEventRow {

@@ -165,6 +165,10 @@ export interface NodeFacts {
   readonly envdVersion: string
   /** Whether a pause under the runtime of the node keeps the memory. */
   readonly keepsMemory: boolean
+  /** Saved memory can be restored in this format only. Empty if not known. */
+  readonly memoryFormat: string
+  /** Saved memory needs all features of the CPU that saved it. Empty if not known. */
+  readonly cpuFeatures: readonly string[]
   /** Whether the node has an object store, from which it can fetch what other nodes saved. */
   readonly hasObjects: boolean
   readonly machine: {

@@ -18,6 +18,8 @@ export function toFacts(message: GetNodeResponse): NodeFacts {
     version,
     envdVersion: message.envdVersion,
     keepsMemory: message.keepsMemory,
+    memoryFormat: message.memoryFormat,
+    cpuFeatures: message.cpuFeatures,
     hasObjects: message.hasObjects,
     machine: {
       cpuArchitecture: machine?.cpuArchitecture ?? '',

@@ -30,6 +30,8 @@ export interface MeasurementParts {
     readonly version: string
     readonly machine: MachineFacts
     readonly keepsMemory: boolean
+    readonly memoryFormat: string
+    readonly cpuFeatures: string[]
     readonly hasObjects: boolean
   }
   readonly measure: () => Promise<MachineUsage>

@@ -7,7 +7,7 @@ import { Fault } from '@atoll/kit/fault'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeStore } from '../../domain/node-record.ts'
-import { failMove, isMoving } from '../../domain/sandboxes/sandbox-move.ts'
+import { failMove, isMoveDue, isMoving, retryTime } from '../../domain/sandboxes/sandbox-move.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
@@ -16,6 +16,7 @@ import type { Placing } from '../nodes/placing.ts'
 import { changedMeanwhile } from '../sandboxes/move-sandbox.ts'
 import type { Pausing } from '../sandboxes/pause-sandbox.ts'
 import type { StartSandbox } from '../sandboxes/start-sandbox.ts'
+import type { EstimateSize } from '../snapshots/estimate-size.ts'
 import { findObstacle } from './obstacles.ts'
 import type { WaitForUpload } from './wait-for-upload.ts'
 
@@ -23,10 +24,11 @@ export interface MovePorts {
   readonly store: Pick<SandboxStore, 'find' | 'update' | 'listOfNode' | 'listMoving'>
   readonly nodes: Pick<NodeStore, 'listMoving' | 'listStatuses'>
   readonly fleet: Fleet
-  readonly placing: Pick<Placing, 'conditionOf' | 'noteStatus'>
+  readonly placing: Pick<Placing, 'conditionOf' | 'noteStatus' | 'hasRoom'>
   readonly pausing: Pick<Pausing, 'pauseToMove'>
   readonly start: StartSandbox
   readonly waitForUpload: WaitForUpload
+  readonly estimateSize: EstimateSize
   readonly clock: Clock
   readonly log: Logger
 }
@@ -41,7 +43,7 @@ export interface Moves {
 const intervalMs = 2_000
 /** Each move reads and writes the memory of a sandbox, on nodes that also serve others. */
 const movesAtOnce = 4
-const retryMs = { afterProblem: 60_000, afterError: 5_000 }
+const retryAfterErrorMs = 5_000
 /** A sandbox whose timeout ended during the move gets this time, and then ends as it would have. */
 const leastSeconds = 30
 
@@ -51,15 +53,11 @@ export function createMoves(ports: MovePorts): Moves {
   const retryAt = new Map<string, number>()
   const limited = limitConcurrency(movesAtOnce)
 
-  const run = (id: string, move: () => Promise<'moved' | 'stays'>): void => {
+  const run = (id: string, move: () => Promise<void>): void => {
     if (underway.has(id) || retryAt.has(id)) return
-    const work = async () => {
-      const outcome = await move()
-      if (outcome === 'stays') retryAt.set(id, performance.now() + retryMs.afterProblem)
-    }
-    const done = limited(work)
+    const done = limited(move)
       .catch((error: unknown) => {
-        retryAt.set(id, performance.now() + retryMs.afterError)
+        retryAt.set(id, performance.now() + retryAfterErrorMs)
         log.warn({ err: error, sandboxId: id }, 'a move of a sandbox failed; it is tried again')
       })
       .finally(() => underway.delete(id))
@@ -75,8 +73,9 @@ export function createMoves(ports: MovePorts): Moves {
         placing.noteStatus(id, status)
       for (const nodeId of draining) {
         if (!fleet.reaches(nodeId)) continue
-        for (const { id } of await store.listOfNode(nodeId, ['running']))
-          run(id, () => moveOff(ports, { id, nodeId }, signal))
+        const now = ports.clock.now()
+        for (const sandbox of await store.listOfNode(nodeId, ['running']))
+          if (isMoveDue(sandbox, now)) run(sandbox.id, () => moveOff(ports, sandbox, signal))
       }
       return intervalMs
     },
@@ -91,50 +90,54 @@ interface Place {
   readonly nodeId: string
 }
 
-async function moveOff(
-  ports: MovePorts,
-  place: Place,
-  signal: AbortSignal,
-): Promise<'moved' | 'stays'> {
-  if (signal.aborted) return 'stays'
-  const obstacle = findObstacle(ports, place.nodeId)
-  if (obstacle !== undefined) return noteProblem(ports, place, obstacle)
+async function moveOff(ports: MovePorts, place: Place, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  const { pausing, clock } = ports
+  const obstacle = findObstacle(ports, place.nodeId, await ports.estimateSize(place))
+  if (obstacle !== undefined) return noteProblem(ports, place, { problem: obstacle })
+  const began = clock.now()
   try {
-    if (!(await ports.pausing.pauseToMove(place.id, place.nodeId))) return 'moved'
+    if (!(await pausing.pauseToMove(place.id, place.nodeId))) return
   } catch (error) {
-    return noteProblem(ports, place, Fault.from(error).message)
+    const breakMs = clock.now().getTime() - began.getTime()
+    return noteProblem(ports, place, { problem: Fault.from(error).message, breakMs })
   }
   return finishMove(ports, place.id, signal)
 }
 
 /** Resumes a sandbox that was paused for a move. A sandbox that a client has resumed, paused or killed since is left alone. */
-async function finishMove(
-  ports: MovePorts,
-  id: string,
-  signal: AbortSignal,
-): Promise<'moved' | 'stays'> {
+async function finishMove(ports: MovePorts, id: string, signal: AbortSignal): Promise<void> {
+  const { clock } = ports
   const sandbox = await ports.waitForUpload(id, signal)
   // The next api to look finishes it.
-  if (signal.aborted || sandbox?.state !== 'paused') return 'moved'
-  const { nodeId, teamId, move } = sandbox
-  if (!isMoving(sandbox) || move?.kind !== 'underway') return 'moved'
+  if (signal.aborted || sandbox?.state !== 'paused') return
+  const { nodeId, teamId, move, endAt: pausedAt = clock.now() } = sandbox
+  if (!isMoving(sandbox) || move?.kind !== 'underway') return
   let problem: string | undefined
-  const nowMs = ports.clock.now().getTime()
+  const breakMs = () => clock.now().getTime() - pausedAt.getTime()
+  const nowMs = clock.now().getTime()
   const endMs = Math.max(move.endAt.getTime(), nowMs + leastSeconds * 1000)
   const { sandbox: running } = await ports.start(id, {
     teamId,
     seconds: (endMs - nowMs) / 1000,
     boot: false,
-    move: { endAt: new Date(endMs), onStay: (reason) => void (problem = reason.message) },
+    move: {
+      endAt: new Date(endMs),
+      onStay: (reason) => void (problem = reason.message),
+      // In the same write: otherwise another api could pause the sandbox again at once.
+      finish: (current) =>
+        problem === undefined
+          ? current
+          : failMove(current, problem, retryTime(clock.now(), breakMs())),
+    },
     onRunning: (current) => current,
     checkPaused: checkMoving,
     killed: absent,
   })
   if (running.nodeId === nodeId && problem !== undefined)
-    return noteProblem(ports, { id, nodeId }, problem)
+    return noteProblem(ports, { id, nodeId }, { problem, breakMs: breakMs() })
   const event = { event: 'sandbox.move', sandboxId: id, from: nodeId, to: running.nodeId }
   ports.log.info(event)
-  return 'moved'
 }
 
 /** A client may have resumed and paused the sandbox since: then it stays paused. */
@@ -143,13 +146,14 @@ function checkMoving(current: Sandbox): void {
 }
 
 async function noteProblem(
-  { store, log }: MovePorts,
+  { store, log, clock }: MovePorts,
   { id, nodeId }: Place,
-  problem: string,
-): Promise<'stays'> {
+  { problem, breakMs }: { readonly problem: string; readonly breakMs?: number },
+): Promise<void> {
   await store.update<Sandbox>(id, (current) =>
-    isRunning(current) && current.nodeId === nodeId ? failMove(current, problem) : current,
+    isRunning(current) && current.nodeId === nodeId
+      ? failMove(current, problem, retryTime(clock.now(), breakMs))
+      : current,
   )
   log.warn({ event: 'sandbox.stay', sandboxId: id, nodeId, problem })
-  return 'stays'
 }

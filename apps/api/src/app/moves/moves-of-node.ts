@@ -31,9 +31,9 @@ export function createMovesOfNode(ports: {
     const all = await ports.store.listOfNode(nodeId, states)
     const paused = all.filter(({ state, isMoving }) => state === 'paused' && !isMoving)
     const moving = all.filter(({ isMoving }) => isMoving)
-    const problems = all.flatMap(({ id, state, moveProblem }) =>
-      state === 'running' && moveProblem !== undefined
-        ? [{ sandboxId: id, problem: moveProblem }]
+    const problems = all.flatMap(({ id, state, move }) =>
+      state === 'running' && move?.kind === 'failed'
+        ? [{ sandboxId: id, problem: move.problem }]
         : [],
     )
     return {

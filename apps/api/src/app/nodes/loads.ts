@@ -7,6 +7,8 @@ import type { Candidate, Load } from '../../domain/nodes/placement.ts'
  */
 export interface Loads {
   describe(nodeId: string, shape: NodeShape): Candidate
+  /** Whether the node has this much memory and disk space free. True if it was not measured yet. */
+  hasRoom(nodeId: string, needed: Omit<Load, 'cpuCount'>): boolean
   /** Counts a sandbox that is being created. Call `settle` once it exists, or `cancel` if it does not. */
   reserve(nodeId: string, shape: NodeShape): Reservation
   /** Call before asking the node. Pass the answer to the returned function. */
@@ -59,6 +61,15 @@ export function createLoads(): Loads {
         hasLayers: true,
       }
     },
+    hasRoom(nodeId, { memoryBytes, diskBytes }) {
+      const { usage } = find(nodeId)
+      if (!usage) return true
+      const [capacity, used] = [capacityOf(usage), usedOf(usage)]
+      return (
+        hasFree(capacity.memoryBytes, used.memoryBytes, memoryBytes) &&
+        hasFree(capacity.diskBytes, used.diskBytes, diskBytes)
+      )
+    },
     reserve(nodeId, shape) {
       const { reserved } = find(nodeId)
       const reservation: Reserved = { load: loadOf(shape), isSettled: false }
@@ -78,6 +89,11 @@ export function createLoads(): Loads {
     },
     forget: (nodeId) => void nodes.delete(nodeId),
   }
+}
+
+/** A capacity of 0 is unknown. */
+function hasFree(capacity: number, used: number, needed: number): boolean {
+  return capacity === 0 || capacity - used >= needed
 }
 
 /** Returns what a sandbox of this shape asks of a node. */

@@ -39,6 +39,8 @@ const unknownFacts: Omit<NodeFacts, 'id'> = {
   version: '',
   envdVersion: '',
   keepsMemory: false,
+  memoryFormat: '',
+  cpuFeatures: [],
   hasObjects: false,
   machine: { cpuArchitecture: '', cpuFamily: '', cpuModel: '', cpuModelName: '' },
 }

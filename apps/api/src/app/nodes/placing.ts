@@ -5,6 +5,7 @@ import type { NodeStatus, NodeStore, WantedStatus } from '../../domain/node-reco
 import { createCircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
 import type { CircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
 import { rank, takeSample } from '../../domain/nodes/placement.ts'
+import type { SizeEstimate } from '../snapshots/estimate-size.ts'
 import type { Fleet, Member } from './fleet.ts'
 import { loadOf } from './loads.ts'
 import type { Loads } from './loads.ts'
@@ -24,6 +25,8 @@ export interface Placing {
   useSuspicion(isSuspect: (nodeId: string) => boolean): void
   /** `gone`: the node does not answer, or was silent for some time. `draining`: an operator wants it empty. */
   conditionOf(nodeId: string): 'well' | 'draining' | 'gone'
+  /** Whether the node has room for a sandbox that exists elsewhere, as far as its last measurement shows. */
+  hasRoom(nodeId: string, size: SizeEstimate): boolean
   /** Whether creates fail on the node, so that it gets none for now. */
   isBroken(nodeId: string): boolean
 }
@@ -36,6 +39,8 @@ export interface PlacementRequest {
   readonly isDurable?: boolean
   /** Node that must not be chosen. */
   readonly exceptId?: string
+  /** Nodes that do not pass are chosen only if no other one works. */
+  readonly suits?: (nodeId: string) => boolean
 }
 
 interface PlacingPorts {
@@ -55,13 +60,14 @@ export function createPlacing(ports: PlacingPorts): Placing {
 
   /** Leaves out nodes that are broken or drained, unless all are: then one of them explains why nothing works. */
   const choose = async (request: PlacementRequest): Promise<string[]> => {
-    const { shape, nodeId, isDurable = false, exceptId } = request
+    const { shape, nodeId, isDurable = false, exceptId, suits = () => true } = request
     if (nodeId !== undefined && !isDurable) return [nodeId]
     const canStart = (id: string) =>
       id !== exceptId && (!isDurable || id === nodeId || hasObjects(fleet, id))
     const isReady = (id: string) => canStart(id) && (statuses.get(id) ?? 'ready') === 'ready'
     const isWell = (id: string) => isReady(id) && !breakers.isOpen(id) && !isSuspect(id)
-    const sample = sampleWith(nodeId, await findNodes(fleet), [isWell, isReady, canStart])
+    const isBest = (id: string) => isWell(id) && suits(id)
+    const sample = sampleWith(nodeId, await findNodes(fleet), [isBest, isWell, isReady, canStart])
     if (sample.length < 2) return [...sample]
     const candidates = sample.map((id) => ({
       ...ports.loads.describe(id, shape),
@@ -102,8 +108,14 @@ export function createPlacing(ports: PlacingPorts): Placing {
       if (!fleet.reaches(nodeId) || isSuspect(nodeId)) return 'gone'
       return (statuses.get(nodeId) ?? 'ready') === 'ready' ? 'well' : 'draining'
     },
+    hasRoom: (nodeId, size) => ports.loads.hasRoom(nodeId, roomOf(size)),
     isBroken: (nodeId) => breakers.isOpen(nodeId) || isSuspect(nodeId),
   }
+}
+
+/** Saved memory takes space on the disk too. */
+function roomOf({ memoryBytes, diskBytes }: SizeEstimate): SizeEstimate {
+  return { memoryBytes, diskBytes: diskBytes + memoryBytes }
 }
 
 /** A node that has restarted refuses calls until it is registered again, and has done nothing yet. */

@@ -1,6 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import type { SandboxNode } from '../../domain/node.ts'
+import { canRestore } from '../../domain/nodes/can-restore.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { backToPaused, isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
@@ -35,7 +36,16 @@ export function createMoveIfNeeded(ports: {
     // The template is part of the content; it is not looked for.
     const shape = { nodeTemplateId: '', ...claimed.resources }
     const content = { id, generation, keptGeneration, keptId, boot }
-    return placing.place({ shape, exceptId: homeId, isDurable: true }, async (nodeId) => {
+    const home = fleet.reaches(homeId) ? fleet.member(homeId).facts() : undefined
+    const suits = (other: string) => {
+      const facts = fleet.member(other).facts()
+      const restores = boot || !facts || !home || canRestore(facts, home)
+      return (
+        restores && placing.hasRoom(other, { diskBytes: claimed.keptBytes ?? 0, memoryBytes: 0 })
+      )
+    }
+    const request = { shape, exceptId: homeId, isDurable: true, suits }
+    return placing.place(request, async (nodeId) => {
       // The fetched content is on the node before the record names the node: no crash leaves a record without content.
       await fetchContent(fleet.of(nodeId), content, clock)
       const moved = await store.update(id, (current) =>

@@ -4,7 +4,7 @@ import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox, Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { TemplateBytes } from '../builds/template-bytes.ts'
 import { mayKeep, tooMuchKept } from '../../domain/teams/limits.ts'
-import { beginMove, cancelMove, isMoving } from '../../domain/sandboxes/sandbox-move.ts'
+import { beginMove, cancelMove, isMoveDue, isMoving } from '../../domain/sandboxes/sandbox-move.ts'
 import { beginPause, finishPause } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Fleet } from '../nodes/fleet.ts'
@@ -29,7 +29,7 @@ export interface Pausing {
   ): Promise<BegunPause | undefined>
   /**
    * Pauses with memory, to resume on another node. The disk quota does not count: the sandbox runs again soon. Returns false
-   * when the sandbox does not run on this node any more.
+   * when the sandbox does not run on this node any more, or another api has tried lately.
    */
   pauseToMove(id: string, nodeId: string): Promise<boolean>
   /** Whether the node can pause with memory. Throws an `unavailable` fault when the node does not answer. */
@@ -118,17 +118,18 @@ export function createPausing(ports: PausePorts): Pausing {
 }
 
 function pauseToMove(
-  { store, transitions, estimateSize, processId }: PausePorts,
+  { store, transitions, estimateSize, processId, clock }: PausePorts,
   { id, nodeId }: { readonly id: string; readonly nodeId: string },
   pauseClaimed: (claimed: Sandbox, keepMemory: boolean) => Promise<void>,
 ): Promise<boolean> {
   return transitions.during(id, async () => {
-    const bytes = bytesOf(await estimateSize({ id, nodeId }), true)
+    const keptBytes = bytesOf(await estimateSize({ id, nodeId }), true)
     let isOurs = false
     const current = await store.update<Sandbox>(id, (found) => {
-      if (!isRunning(found) || found.nodeId !== nodeId) return found
+      const now = clock.now()
+      if (!isRunning(found) || found.nodeId !== nodeId || !isMoveDue(found, now)) return found
       isOurs = true
-      return beginMove(found, processId, bytes)
+      return beginMove(found, { holder: processId, keptBytes, now })
     })
     if (isOurs && current) await pauseClaimed(current, true)
     return isOurs

@@ -38,9 +38,16 @@ export interface StartRequest {
   checkTransition?(current: Sandbox): void
   /**
    * Set at the end of a move: the sandbox keeps its start time and gets this end time. The limit of the team does not count,
-   * since the sandbox was running before. `onStay` receives why it stays on its node.
+   * since the sandbox was running before. `onStay` receives why it stays on its node. `finish` changes the record of the running
+   * sandbox, in the same write.
    */
-  readonly move?: { readonly endAt: Date; onStay(reason: Fault): void } | undefined
+  readonly move?:
+    | {
+        readonly endAt: Date
+        onStay(reason: Fault): void
+        finish(running: RunningSandbox): RunningSandbox
+      }
+    | undefined
   /** Creates the fault for a sandbox that is being killed. */
   killed(id: string): Fault
 }
@@ -246,7 +253,7 @@ function withRequest(
   before: Sandbox,
 ): RunningSandbox {
   const startedAt = before.startedAt ?? started.startedAt
-  const sandbox = move ? { ...started, startedAt, endAt: move.endAt } : started
+  const sandbox = move ? move.finish({ ...started, startedAt, endAt: move.endAt }) : started
   if (autoPause === undefined) return sandbox
   return { ...sandbox, lifecycle: { ...sandbox.lifecycle, autoPause } }
 }

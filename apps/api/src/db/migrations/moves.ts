@@ -14,3 +14,8 @@ export async function addMoves({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('move_end_at', 'bigint').execute()
   await schema.alterTable('sandboxes').addColumn('move_problem', 'text').execute()
 }
+
+/** Adds when the next attempt of a move may begin. Without a time, which older releases leave, it may begin at once. */
+export async function addMoveRetries({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('sandboxes').addColumn('move_retry_at', 'bigint').execute()
+}

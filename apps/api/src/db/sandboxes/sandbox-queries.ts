@@ -40,7 +40,7 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
         .selectFrom('sandboxes')
         .select(['id', 'state', 'generation', 'end_at'])
         .select(['kept_end_at', 'kept_generation', 'kept_id', 'durable_generation'])
-        .select(['move_generation', 'move_end_at', 'move_problem'])
+        .select(['move_generation', 'move_end_at', 'move_problem', 'move_retry_at'])
         .where('node_id', '=', nodeId)
         .where('state', 'in', states)
         .execute()
@@ -99,7 +99,7 @@ type OwnedRow = Pick<
   SandboxRow,
   | ('id' | 'state' | 'generation' | 'end_at')
   | ('kept_end_at' | 'kept_generation' | 'kept_id' | 'durable_generation')
-  | ('move_generation' | 'move_end_at' | 'move_problem')
+  | ('move_generation' | 'move_end_at' | 'move_problem' | 'move_retry_at')
 >
 
 function toOwned(nodeId: string, row: OwnedRow): OwnedSandbox {
@@ -112,7 +112,7 @@ function toOwned(nodeId: string, row: OwnedRow): OwnedSandbox {
   return {
     ...{ id: row.id, nodeId, ...known },
     isMoving: isMoving({ ...known, move }),
-    moveProblem: move?.kind === 'failed' ? move.problem : undefined,
+    move,
   }
 }
 

@@ -86,16 +86,21 @@ function toMoveColumns(move: SandboxMove | undefined): MoveColumns {
     move_generation: move?.generation ?? null,
     move_end_at: move?.kind === 'underway' ? move.endAt.getTime() : null,
     move_problem: move?.kind === 'failed' ? move.problem : null,
+    move_retry_at: move?.retryAt?.getTime() ?? null,
   }
 }
 
-type MoveColumns = Pick<SandboxRow, 'move_generation' | 'move_end_at' | 'move_problem'>
+type MoveColumns = Pick<
+  SandboxRow,
+  'move_generation' | 'move_end_at' | 'move_problem' | 'move_retry_at'
+>
 
 export function toMove(row: MoveColumns): SandboxMove | undefined {
   const { move_generation: generation, move_end_at: endAt, move_problem: problem } = row
   if (generation === null) return undefined
-  if (endAt !== null) return { kind: 'underway', generation, endAt: new Date(endAt) }
-  return problem === null ? undefined : { kind: 'failed', generation, problem }
+  const retryAt = toDate(row.move_retry_at)
+  if (endAt !== null) return { kind: 'underway', generation, retryAt, endAt: new Date(endAt) }
+  return problem === null ? undefined : { kind: 'failed', generation, retryAt, problem }
 }
 
 export function fromRow(

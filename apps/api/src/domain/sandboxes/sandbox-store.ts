@@ -1,6 +1,6 @@
 import type { SandboxNetwork } from '../network/network.ts'
 import type { SandboxRef } from '../node.ts'
-import type { Sandbox, SandboxState, StartedSandbox } from './sandbox.ts'
+import type { Sandbox, SandboxMove, SandboxState, StartedSandbox } from './sandbox.ts'
 import type { SortedList, SortPosition } from './sandbox-sort.ts'
 
 export interface SandboxStore {
@@ -74,8 +74,7 @@ export interface OwnedSandbox extends SandboxSummary {
   readonly keptId: string | undefined
   readonly durableGeneration: number | undefined
   readonly isMoving: boolean
-  /** Why the sandbox could not be moved off its node. */
-  readonly moveProblem: string | undefined
+  readonly move: SandboxMove | undefined
 }
 
 export interface NetworkChange {

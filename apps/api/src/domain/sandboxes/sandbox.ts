@@ -73,9 +73,14 @@ export interface Sandbox {
  * A move is a pause on one node and a resume on another. `underway`: the sandbox was running until `endAt` or longer, so it is
  * resumed by itself. It counts only while `generation` is that of the pause: a later start has ended it.
  */
-export type SandboxMove =
-  | { readonly kind: 'underway'; readonly generation: number; readonly endAt: Date }
-  | { readonly kind: 'failed'; readonly generation: number; readonly problem: string }
+export type SandboxMove = (
+  | { readonly kind: 'underway'; readonly endAt: Date }
+  | { readonly kind: 'failed'; readonly problem: string }
+) & {
+  readonly generation: number
+  /** No api begins the next attempt before. Undefined in records of old Atoll versions. */
+  readonly retryAt?: Date | undefined
+}
 
 /** Sandbox of the same team whose copy a sandbox began as. Its record may be deleted already. */
 export interface SandboxParent {

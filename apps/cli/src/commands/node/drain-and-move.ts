@@ -47,7 +47,7 @@ async function waitForMoves(
 
 function cannotMove(id: string, { problems }: NodeMoves): Fault {
   const list = problems.map(({ sandboxID, problem }) => `${sandboxID}: ${problem}`)
-  const message = `${problems.length} sandboxes stay on node ${id}, and are tried again every minute. ${list.join('. ')}`
+  const message = `${problems.length} sandboxes stay on node ${id}, and are tried again after a minute or more. ${list.join('. ')}`
   return new Fault('conflict', 'sandboxes_stay', message)
 }
 

@@ -98,6 +98,20 @@ export declare type GetNodeResponse = Message<"atoll.node.v1.GetNodeResponse"> &
    * @generated from field: bool has_objects = 10;
    */
   hasObjects: boolean;
+
+  /**
+   * Saved memory can be restored by nodes with the same format only. Empty if the runtime saves no memory.
+   *
+   * @generated from field: string memory_format = 11;
+   */
+  memoryFormat: string;
+
+  /**
+   * Saved memory needs a CPU with all of these.
+   *
+   * @generated from field: repeated string cpu_features = 12;
+   */
+  cpuFeatures: string[];
 };
 
 /**
