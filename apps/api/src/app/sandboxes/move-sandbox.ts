@@ -13,7 +13,7 @@ import { fetchContent } from './fetch-content.ts'
  * Makes sure that a sandbox that is being resumed is on a node that can start it. When its own node is out of reach or
  * takes no sandboxes, another one fetches the content from the object store and becomes the owner. Returns the record. A
  * failure puts the record back to `paused`: nothing was started. `onStay` receives the reason when a draining node resumes the
- * sandbox itself.
+ * sandbox itself. That happens only while the record names it: two nodes never start the same sandbox.
  */
 export type MoveIfNeeded = (
   claimed: Sandbox,
@@ -70,14 +70,18 @@ export function createMoveIfNeeded(ports: {
       return await move(claimed, boot)
     } catch (error) {
       // A draining node still works, and so may one that is only late: it resumes what others cannot take over.
-      const canStay = mayMove && !isNewerElsewhere(error)
-      if (canStay && (condition === 'draining' || (await answers(fleet, claimed.nodeId)))) {
+      const mayStay =
+        mayMove &&
+        !isNewerElsewhere(error) &&
+        (condition === 'draining' || (await answers(fleet, claimed.nodeId)))
+      // Read again, under the lock of the record: a move whose answer was lost may have been committed.
+      const current = await store.update(claimed.id, (found) =>
+        !mayStay && isSameClaim(claimed, found) ? backToPaused(found, clock.now()) : found,
+      )
+      if (mayStay && current && isSameClaim(claimed, current)) {
         onStay?.(Fault.from(error))
         return claimed
       }
-      await store.update(claimed.id, (current) =>
-        isSameClaim(claimed, current) ? backToPaused(current, clock.now()) : current,
-      )
       throw error
     }
   }
