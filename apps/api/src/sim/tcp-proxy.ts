@@ -6,6 +6,8 @@ import type { StoreUnderTest } from './store.ts'
 /** TCP proxy that a test can interrupt and restore. */
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number
+  /** Number of connections so far, also refused ones. */
+  accepted(): number
   /** Closes all connections and refuses new ones. */
   cut(): void
   /** Silently drops all data, but keeps the connections open. */
@@ -28,6 +30,7 @@ async function startProxy(target: {
 }): Promise<TcpProxy> {
   const open = new Set<Socket>()
   let state: 'open' | 'cut' | 'frozen' = 'open'
+  let accepted = 0
   const cut = () => {
     state = 'cut'
     for (const socket of open) socket.destroy()
@@ -48,6 +51,7 @@ async function startProxy(target: {
     }
   })
   server.on('connection', (client) => {
+    accepted += 1
     if (state === 'cut') client.destroy()
   })
   server.listen(0, '127.0.0.1')
@@ -57,6 +61,7 @@ async function startProxy(target: {
     throw new Error('The proxy of the test listens on no port')
   return {
     port: address.port,
+    accepted: () => accepted,
     cut,
     freeze: () => void (state = 'frozen'),
     restore: () => void (state = 'open'),

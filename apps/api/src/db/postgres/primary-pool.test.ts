@@ -8,7 +8,7 @@ import { throughProxy } from '../../sim/tcp-proxy.ts'
 import { openPostgres } from '../postgres.ts'
 
 /** One database that is reached through two proxies, as if two servers had it. */
-async function setup() {
+async function setup({ silenceMs = 6000 } = {}) {
   await using opened = new AsyncDisposableStack()
   const store = opened.use(await makeStore('empty'))
   const [first, second] = [await throughProxy(store), await throughProxy(store)]
@@ -16,7 +16,7 @@ async function setup() {
   const url = new URL(store.location)
   const hosts = [first, second].map(({ proxy }) => `${url.hostname}:${proxy.port}`)
   const location = store.location.replace(url.host, hosts.join(','))
-  const { db } = openPostgres(location, { statementMs: 4000, silenceMs: 6000 })
+  const { db } = openPostgres(location, { statementMs: 4000, silenceMs })
   opened.defer(() => db.destroy())
   const one = async () => (await sql<{ one: number }>`select 1 as one`.execute(db)).rows[0]?.one
   const owned = opened.move()
@@ -57,6 +57,22 @@ test('a server that falls silent is given up for the other', onPostgres, async (
   cluster.first.freeze()
   await waitFor('the second server', works(cluster.one))
 })
+
+test(
+  'a promoted standby is found while a silent server holds up the search',
+  onPostgres,
+  async () => {
+    await using cluster = await setup({ silenceMs: 30_000 })
+    const { one, first, second } = cluster
+    first.freeze()
+    second.cut()
+    const answer = one()
+    await waitFor('the refusal of the second server', () => second.accepted() > 0)
+    second.restore()
+    assert.equal(await answer, 1)
+    first.cut()
+  },
+)
 
 test('servers that take no writes are refused, with a reason for each', onPostgres, async () => {
   await using cluster = await setup()

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ClientBase, Pool, PoolClient } from 'pg'
+import type { ClientBase, PoolClient } from 'pg'
+import { findWritable } from './find-writable.ts'
+import type { PooledServer } from './find-writable.ts'
 
 export interface ConnectionPool {
   connect(): Promise<PoolClient>
@@ -21,27 +23,12 @@ export async function requireWritable(client: ClientBase): Promise<void> {
  * Joins the pools of the servers of a cluster, whose connections must be writable. Connections go to the server that was the primary last
  * time. When it does not answer or is no longer the primary, all are asked, and the first that takes writes is the new one.
  */
-export function joinPools(
-  servers: ReadonlyArray<{ readonly host: string; readonly pool: Pool }>,
-): ConnectionPool {
+export function joinPools(servers: readonly PooledServer[]): ConnectionPool {
   let [primary] = servers
   let search: Promise<void> | undefined
 
   const findPrimary = async (): Promise<void> => {
-    const failures: string[] = []
-    const ask = async (server: (typeof servers)[number]) => {
-      try {
-        const client = await server.pool.connect()
-        client.release()
-        return server
-      } catch (error) {
-        failures.push(`${server.host}: ${messageOf(error)}`)
-        throw error
-      }
-    }
-    primary = await Promise.any(servers.map(ask)).catch((error: unknown) => {
-      throw new Error(`no server takes writes (${failures.join('; ')})`, { cause: error })
-    })
+    primary = await findWritable(servers)
   }
   return {
     async connect() {
@@ -68,10 +55,4 @@ export function joinPools(
 
 function headStart(): Promise<'late'> {
   return sleep(headStartMs, 'late', { ref: false })
-}
-
-/** If a host name has several addresses, the connection error has a code but no message. */
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.message || ('code' in error ? String(error.code) : error.name)
 }
