@@ -60,3 +60,24 @@ test('work for registered nodes begins with the first answer that the store acce
   assert.equal(fleet.reaches('sim'), false)
   assert.deepEqual(begun, ['all', 'before', 'after'])
 })
+
+test('the IDs of the nodes in reach are listed anew only when a node comes or goes', async () => {
+  const store = { register: async () => 'registered' as const, claimRecords: async () => 0 }
+  const fleet = createFleet({ store, clock: systemClock, log: silentLogger })
+  const { signal } = new AbortController()
+  const add = async (id: string) => {
+    const remove = fleet.add(connectLink(simulateNode(undefined, id).transport))
+    await fleet.members().at(-1)?.register(signal)
+    return remove
+  }
+  await add('a')
+  const remove = await add('b')
+  const both = fleet.ids()
+  assert.deepEqual(both, ['a', 'b'])
+  for (const member of fleet.members()) await member.register(signal)
+  assert.equal(fleet.ids(), both)
+  await remove()
+  assert.deepEqual(fleet.ids(), ['a'])
+  await add('c')
+  assert.deepEqual(fleet.ids(), ['a', 'c'])
+})

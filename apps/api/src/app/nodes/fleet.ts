@@ -4,6 +4,8 @@ import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeFacts, NodeLink, SandboxNode } from '../../domain/node.ts'
 import type { NodeStore } from '../../domain/node-record.ts'
+import { createReach } from './reach.ts'
+import type { Reach } from './reach.ts'
 
 /** Nodes that this process reaches. A record names its node, and only that node is asked about it. */
 export interface Fleet {
@@ -22,7 +24,7 @@ export interface Fleet {
   /** Returns the sandbox operations of a node. Throws like `member`. */
   of(nodeId: string): SandboxNode
   reaches(nodeId: string): boolean
-  /** Lists the nodes in reach. */
+  /** Lists the nodes in reach. Returns the same array until a node comes, goes or is replaced. */
   ids(): readonly string[]
   /** Returns a node for work that any node can do. Throws when there is none. */
   any(): Member
@@ -53,7 +55,7 @@ interface FleetPorts {
 }
 
 export function createFleet(ports: FleetPorts): Fleet {
-  const known = new Map<string, Member>()
+  const known = createReach<Member>()
   const members = new Set<Member>()
   const works = new Set<Work>()
   // A request can be the first to reach a node. What runs from then on must not count as part of it in traces.
@@ -93,7 +95,7 @@ export function createFleet(ports: FleetPorts): Fleet {
       for (const work of works) work.begin(added)
       return async () => {
         members.delete(added)
-        for (const [id, one] of known) if (one === added) known.delete(id)
+        for (const [id, one] of known.entries()) if (one === added) known.delete(id)
         await Promise.all([...works].map((work) => work.end(added)))
       }
     },
@@ -102,9 +104,11 @@ export function createFleet(ports: FleetPorts): Fleet {
     member,
     of: (nodeId) => member(nodeId).sandboxes,
     reaches: (nodeId) => known.has(nodeId),
-    ids: () => [...known.keys()],
+    ids: () => known.ids(),
     any() {
-      const [first] = known.size > 0 ? known.values() : members.values()
+      const [id] = known.ids()
+      if (id !== undefined) return member(id)
+      const [first] = members
       if (first) return first
       throw new Fault('unavailable', 'node_unavailable', 'There is no node: add one')
     },
@@ -134,7 +138,7 @@ function createWork(
 }
 
 interface Membership {
-  readonly known: Map<string, Member>
+  readonly known: Reach<Member>
   /** Whether every record names its node. Only releases without nodes wrote others. */
   areRecordsClaimed: boolean
   admit(id: string, member: Member): void

@@ -67,7 +67,9 @@ export function createPlacing(ports: PlacingPorts): Placing {
     const isReady = (id: string) => canStart(id) && (statuses.get(id) ?? 'ready') === 'ready'
     const isWell = (id: string) => isReady(id) && !breakers.isOpen(id) && !isSuspect(id)
     const isBest = (id: string) => isWell(id) && suits(id)
-    const sample = sampleWith(nodeId, await findNodes(fleet), [isBest, isWell, isReady, canStart])
+    const ids = await findNodes(fleet)
+    const home = nodeId !== undefined && fleet.reaches(nodeId) ? nodeId : undefined
+    const sample = sampleWith(home, ids, [isBest, isWell, isReady, canStart])
     if (sample.length < 2) return [...sample]
     const candidates = sample.map((id) => ({
       ...ports.loads.describe(id, shape),
@@ -142,8 +144,7 @@ function sampleWith(
   for (const isUsable of checks) {
     const sample = takeSample(ids, Math.random, isUsable)
     if (sample.length === 0) continue
-    const isMissed =
-      home !== undefined && !sample.includes(home) && ids.includes(home) && isUsable(home)
+    const isMissed = home !== undefined && !sample.includes(home) && isUsable(home)
     return isMissed ? [home, ...sample.slice(1)] : sample
   }
   return []
@@ -200,10 +201,10 @@ function createBreakers(clock: Clock) {
 
 /** Returns the IDs of the nodes in reach. If there are none, gives the nodes another chance to answer. */
 async function findNodes(fleet: Fleet): Promise<readonly string[]> {
-  if (fleet.ids().length === 0) {
-    const limit = AbortSignal.timeout(registerLimitMs)
-    await Promise.allSettled(fleet.members().map((member) => member.register(limit)))
-  }
+  const ids = fleet.ids()
+  if (ids.length > 0) return ids
+  const limit = AbortSignal.timeout(registerLimitMs)
+  await Promise.allSettled(fleet.members().map((member) => member.register(limit)))
   return fleet.ids()
 }
 

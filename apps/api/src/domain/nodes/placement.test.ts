@@ -90,3 +90,20 @@ test('a sample has three usable nodes, or all if there are fewer', () => {
   assert.deepEqual(sampleOf([42]), [42])
   assert.deepEqual(sampleOf([]), [])
 })
+
+test('a sample reads only the nodes that it draws', () => {
+  let reads = 0
+  const nodes = new Proxy(
+    Array.from({ length: 10_000 }, (_, index) => index),
+    {
+      get(target, key, receiver): unknown {
+        if (typeof key === 'string' && /^\d+$/.test(key)) reads += 1
+        return Reflect.get(target, key, receiver)
+      },
+    },
+  )
+  const sample = takeSample(nodes, Math.random, (one) => one % 2 === 0)
+  assert.equal(new Set(sample).size, 3)
+  // Half of the nodes are usable: more than a hundred draws are beyond chance.
+  assert.ok(reads <= 100, `${reads} reads`)
+})
