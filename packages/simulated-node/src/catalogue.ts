@@ -5,7 +5,7 @@ import type {
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { FailureInjector } from './failure-injector.ts'
 
-/** Simulated catalogue with one template. Tests hold and fail installs by the operation `install`. */
+/** Simulated catalogue with one template. Tests hold and fail calls by the operations `install` and `listCatalogue`. */
 export interface SimulatedCatalogue {
   /** Received install requests, in order. */
   readonly requests: readonly InstallTemplateRequest[]
@@ -34,8 +34,8 @@ export function simulateCatalogue(
     requests,
     uninstall: () => void (isInstalled = false),
     methods: {
-      listCatalogue() {
-        failures.throwIfDown()
+      async listCatalogue() {
+        await failures.apply('listCatalogue')
         return { templates: [{ ...template, isInstalled }] }
       },
       async *installTemplate(request) {

@@ -18,6 +18,7 @@ export type Operation =
   | 'build'
   | 'deleteTemplate'
   | 'install'
+  | 'listCatalogue'
   | 'putFiles'
 
 export interface FailureInjector {

@@ -17,9 +17,9 @@ export interface CatalogueParts {
 
 export function startCatalogue({ config, stores, fleet, clock, log }: Core): CatalogueParts {
   const { templates } = stores
-  const node = createFleetCatalogue(fleet)
-  const entries = createCatalogueEntries({ node, templates, base: baseResources(config), clock })
-  const installs = createInstalls({ node, entries, log })
+  const nodes = createFleetCatalogue(fleet)
+  const entries = createCatalogueEntries({ nodes, templates, base: baseResources(config), clock })
+  const installs = createInstalls({ node: nodes, entries, log })
   const isOnDemand = config.ATOLL_INSTALL_TEMPLATES === 'on-demand'
   const catalogue = createCatalogue({ entries, installs, isOnDemand })
   const findOrInstall = createFindOrInstall({ templates, catalogue })

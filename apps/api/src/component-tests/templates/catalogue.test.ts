@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
+import { simulateNode } from '@atoll/simulated-node/node'
 import { Code } from '@connectrpc/connect'
 import { startApiUnderTest } from '../../sim/api.ts'
 import type { ApiUnderTest } from '../../sim/api.ts'
@@ -99,6 +100,19 @@ test('an installed template whose files are gone is installed again', async () =
   assert.equal((await stateOf(api)).state, 'absent')
   assert.equal((await api.call('POST', '/v2/sandboxes', { body })).status, 201)
   assert.equal(api.node.catalogue.requests.length, 2)
+})
+
+test('a node that joins later gets an installed template too', async () => {
+  const late = simulateNode(undefined, 'late')
+  late.failAll(Code.Unavailable)
+  await using api = await startApiUnderTest({ others: [late] })
+  assert.equal((await api.call('POST', '/v2/sandboxes', { body })).status, 201)
+  assert.equal((await stateOf(api)).state, 'installed')
+  late.failAll(undefined)
+  await waitFor('the late node', async () => (await stateOf(api)).state === 'absent')
+  assert.equal((await api.call('POST', '/v2/sandboxes', { body })).status, 201)
+  assert.equal(late.catalogue.requests.length, 1)
+  assert.equal((await stateOf(api)).state, 'installed')
 })
 
 test('a name with a tag or a namespace, or of the team itself, installs nothing', async () => {
