@@ -101,7 +101,7 @@ export async function startCore(config: ApiConfig, parts: ApiParts): Promise<Sta
   started.defer(() => lease.close())
 
   const { background } = stores
-  const fleet = createFleet({ store: background.nodes, clock, log })
+  const fleet = createFleet({ store: stores.nodes, background: background.nodes, clock, log })
   for (const transport of parts.nodes) fleet.add(connectLink(transport))
   await registerAll(fleet)
   const loads = createLoads()

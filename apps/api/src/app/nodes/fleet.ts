@@ -43,13 +43,18 @@ export interface Member extends Omit<NodeLink, 'id' | 'describe' | 'address'> {
   facts(): NodeFacts | undefined
   /**
    * Asks the node who it is, and makes sure that the store accepts its epoch. Later calls go to this agent only. Throws
-   * a `node_superseded` fault when the node runs on outdated data.
+   * a `node_superseded` fault when the node runs on outdated data. With `request`, a request waits for it: it does not queue
+   * for the store behind visits of nodes.
    */
-  register(signal: AbortSignal): Promise<NodeFacts>
+  register(signal: AbortSignal, by?: 'visit' | 'request'): Promise<NodeFacts>
 }
 
+type Registrations = Pick<NodeStore, 'register' | 'claimRecords'>
+
 interface FleetPorts {
-  readonly store: Pick<NodeStore, 'register' | 'claimRecords'>
+  readonly store: Registrations
+  /** The same records, for visits of nodes. Default: `store`. */
+  readonly background?: Registrations
   readonly clock: Clock
   readonly log: Logger
 }
@@ -146,14 +151,14 @@ interface Membership {
 
 function createMember(ports: FleetPorts, link: NodeLink, membership: Membership): Member {
   const { known, admit } = membership
-  const { store, clock, log } = ports
+  const { store: urgent, background = urgent, clock, log } = ports
   const { sandboxes, builds, catalogue, logs, changes, connections } = link
   let facts: NodeFacts | undefined
 
   /** ID under which the node has claimed records; the claim is repeated until it succeeds. */
   let claimedAs: string | undefined
 
-  const accept = async (found: NodeFacts): Promise<void> => {
+  const accept = async (found: NodeFacts, store: Registrations): Promise<void> => {
     if (facts && facts.id !== found.id) known.delete(facts.id)
     facts = found
     link.address(found)
@@ -174,10 +179,11 @@ function createMember(ports: FleetPorts, link: NodeLink, membership: Membership)
     id: () => link.id ?? facts?.id,
     facts: () => facts,
     isRegistered: () => facts !== undefined && known.get(facts.id) === member,
-    async register(signal) {
+    async register(signal, by = 'visit') {
+      const store = by === 'request' ? urgent : background
       const found = await link.describe(signal)
       if ((await store.register(found, clock.now())) === 'registered') {
-        await accept(found)
+        await accept(found, store)
         return found
       }
       if (known.get(found.id) === member) known.delete(found.id)

@@ -127,7 +127,8 @@ async function repeatIfRestarted<T>(member: Member, run: () => Promise<T>): Prom
   } catch (error) {
     if (!(error instanceof Fault) || error.reason !== 'node_changed') throw error
     // The refusal says more than what prevents the registration.
-    await member.register(AbortSignal.timeout(registerLimitMs)).catch(() => Promise.reject(error))
+    const limit = AbortSignal.timeout(registerLimitMs)
+    await member.register(limit, 'request').catch(() => Promise.reject(error))
     return run()
   }
 }
@@ -204,7 +205,7 @@ async function findNodes(fleet: Fleet): Promise<readonly string[]> {
   const ids = fleet.ids()
   if (ids.length > 0) return ids
   const limit = AbortSignal.timeout(registerLimitMs)
-  await Promise.allSettled(fleet.members().map((member) => member.register(limit)))
+  await Promise.allSettled(fleet.members().map((member) => member.register(limit, 'request')))
   return fleet.ids()
 }
 

@@ -90,7 +90,7 @@ export function createMoveIfNeeded(ports: {
 /** Asks the node: heartbeats may be late although it works. */
 async function answers(fleet: Fleet, nodeId: string): Promise<boolean> {
   if (!fleet.reaches(nodeId)) return false
-  const asked = fleet.member(nodeId).register(AbortSignal.timeout(answerLimitMs))
+  const asked = fleet.member(nodeId).register(AbortSignal.timeout(answerLimitMs), 'request')
   return asked.then(
     () => true,
     () => false,
