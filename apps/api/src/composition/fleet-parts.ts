@@ -7,6 +7,8 @@ export interface FleetParts {
     readonly transport: Transport
     close(): void
   }
+  /** A node that is silent for so long is lost. */
+  readonly lostSeconds: number
   /** Returns the text of a join token with this secret. */
   formatToken(secret: string): string
 }

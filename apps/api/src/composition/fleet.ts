@@ -32,7 +32,7 @@ export interface StartedFleet {
 export async function startFleet(core: Core, parts: FleetParts): Promise<StartedFleet> {
   const { stores, clock, log, fleet, placing } = core
   const membership = createMembership({ store: stores.fleet, clock })
-  const silence = createSilence()
+  const silence = createSilence({ lostMs: parts.lostSeconds * 1000 })
   const connect = (node: NodeAddress): { link: NodeLink; close(): void } => {
     const { transport, close } = parts.connect(node)
     return { link: onlyNode(node.id, connectLink(transport)), close }

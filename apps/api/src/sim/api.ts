@@ -75,6 +75,7 @@ export const fleetWithoutNodes: NonNullable<ApiParts['fleet']> = {
   connect() {
     throw new Error('no node has joined the fleet')
   },
+  lostSeconds: 60,
   formatToken: (secret) => secret,
 }
 

@@ -52,6 +52,15 @@ export const FleetEnv = z.object({
     .describe(
       'Fleet only. How long an edge holds a request while the node of its sandbox does not answer, for example because its agent restarts.',
     ),
+  ATOLL_FLEET_LOST_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(30)
+    .max(86_400)
+    .default(60)
+    .describe(
+      'Fleet only. A node that sends no heartbeat for so long is lost: its running sandboxes end. The same for all apis.',
+    ),
   ATOLL_FLEET_DRAIN_SECONDS: z.coerce
     .number()
     .int()

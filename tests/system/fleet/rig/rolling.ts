@@ -13,6 +13,13 @@ export const rollingSettings = {
   ...testSettings,
   ATOLL_FLEET_DRAIN_SECONDS: '600',
   ATOLL_FLEET_HOLD_SECONDS: '600',
+  ATOLL_FLEET_LOST_SECONDS: '3600',
+}
+
+/** Applied to a part while it is stopped. */
+export interface Change {
+  inOrder(parts: readonly Part[]): readonly Part[]
+  apply(part: Part): void
 }
 
 interface Window {
@@ -21,13 +28,9 @@ interface Window {
 }
 
 /**
- * Restarts all parts as often as there are changes, each of which is applied to a part while it is stopped. No sandbox may be lost, and no
- * request may fail but commands on an edge that stops.
+ * Restarts all parts once for each change. No sandbox may be lost, and no request may fail but commands on an edge that stops.
  */
-export async function rollParts(
-  rig: Rig,
-  changes: ReadonlyArray<(part: Part) => void>,
-): Promise<void> {
+export async function rollParts(rig: Rig, changes: readonly Change[]): Promise<void> {
   await using apis = await startBalancer(rig.apis.map(({ url }) => url))
   await using edges = await startBalancer(rig.edges.map(({ url }) => url))
   const connection = { apiUrl: apis.url, sandboxUrl: edges.url, apiKey: rig.apiKey }
@@ -40,8 +43,8 @@ export async function rollParts(
   try {
     await waitForUse(load, 10)
     for (const change of changes) {
-      for (const part of rig.parts) {
-        const stopped = await restart(rig, load, { part, change })
+      for (const part of change.inOrder(rig.parts)) {
+        const stopped = await restart(rig, load, { part, change: change.apply })
         if (rig.edges.some((edge) => edge === part)) edgeStops.push(stopped)
       }
     }

@@ -23,6 +23,14 @@ test('a silent node is suspect after 15 s and lost after 60 s; nodes that beat a
   assert.deepEqual(silence.lost(), ['a'])
 })
 
+test('a node is lost after the time that is set', () => {
+  const silence = createSilence({ lostMs: 600_000 })
+  observe(silence, 0, 598_000)(['a', 'b', 'c'], ['b', 'c'])
+  assert.deepEqual(silence.lost(), [])
+  observe(silence, 600_000, 600_000)(['a', 'b', 'c'], ['b', 'c'])
+  assert.deepEqual(silence.lost(), ['a'])
+})
+
 test('a heartbeat ends the silence', () => {
   const silence = createSilence()
   observe(silence, 0, 70_000)(['a', 'b', 'c'], ['b', 'c'])

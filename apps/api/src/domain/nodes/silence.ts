@@ -25,7 +25,7 @@ interface NodeHeartbeat {
 }
 
 const suspectMs = 15_000
-const lostMs = 60_000
+const defaultLostMs = 60_000
 const startLimitMs = 15 * 60_000
 const longestGapMs = 10_000
 
@@ -36,7 +36,8 @@ interface Observed {
   readonly startingSinceMs: number | undefined
 }
 
-export function createSilence(): Silence {
+/** `lostMs`: a node that is silent for so long is lost. */
+export function createSilence({ lostMs = defaultLostMs } = {}): Silence {
   let observed = new Map<string, Observed>()
   let lastMs = Number.NEGATIVE_INFINITY
   const silentMs = (nodeId: string): number => {

@@ -56,6 +56,7 @@ export async function startApiPart(
     fleet: {
       connect: ({ id, address }) =>
         connectPeer({ address: parse(address), identity, expected: { role: 'node', id } }),
+      lostSeconds: config.fleet.ATOLL_FLEET_LOST_SECONDS,
       formatToken: (secret) => formatToken({ secret, fingerprint }),
     },
     log: log.child({ part: 'api' }),
