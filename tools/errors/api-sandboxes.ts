@@ -132,6 +132,10 @@ export const apiSandboxErrors: EntryGroup = {
       'The client disconnected, or the server is shutting down; no sandbox was created.',
       'Send the create again.',
     ],
+    sandbox_evicted: [
+      'The files of the paused sandbox are in the object store only.',
+      'Resume the sandbox, then retry.',
+    ],
     sandbox_filesystem_boot_unconfirmed: [
       'The node stopped answering while the sandbox booted from its files, so its state is unknown.',
       'Check `GET /sandboxes/{sandboxID}`, then connect again.',

@@ -172,6 +172,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'The sandbox ended before its envd answered.',
       'Check memory of the machine and the template; the server log has more.',
     ],
+    sandbox_evicted: [
+      'The files of the paused sandbox are in the object store only.',
+      'Nothing: the server has a node fetch them when the sandbox is resumed.',
+    ],
     sandbox_not_found: [
       'The node does not run this sandbox.',
       'Nothing: the server settles the record.',

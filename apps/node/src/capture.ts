@@ -10,6 +10,7 @@ import type { NodeConfig } from './config.ts'
 import { layersDirOf } from './composition/node-files.ts'
 import { cellDir, snapshotsDir, toInstallation } from './domain/host/installation.ts'
 import type { CellRecord } from './domain/sandboxes/cell.ts'
+import { isEvicted } from './domain/sandboxes/sandbox.ts'
 import { scanBuiltTemplates } from './state/built-templates.ts'
 import { linkFolder } from './state/link-folder.ts'
 import { findQuarantined } from './state/quarantined.ts'
@@ -69,7 +70,7 @@ export async function startOfflineCapture(config: NodeConfig, into: string): Pro
 
 /** A resume that a crash interrupted goes back to the paused state at the next start. */
 function isKept({ phase }: CellRecord): boolean {
-  return phase === 'paused' || phase === 'resuming'
+  return phase === 'paused' || phase === 'resuming' || phase === 'evicted'
 }
 
 export function startCapture(
@@ -98,7 +99,9 @@ export function startCapture(
     async finish() {
       const snapshots = await createSnapshotStore(join(into, 'snapshots'), noKeys).list()
       const { templates } = await scanBuiltTemplates(join(into, 'settings/templates'))
-      const kept = [...cells.values(), ...snapshots]
+      // Evicted sandboxes have a record only.
+      const withFiles = [...cells.values()].filter((cell) => !isEvicted(cell))
+      const kept = [...withFiles, ...snapshots]
       const envds = [...new Set(kept.map(({ envd }) => envd))]
       const { present, missing } = await partition([
         ...foldersIn(into, 'cells', [...cells.keys()]),

@@ -36,7 +36,8 @@ export async function takeInventory(dataDir: string): Promise<Inventory> {
   const ready: Record<string, number> = {}
   const paused: string[] = []
   for (const { cellId, record } of await createRecordStore(installation, noKeys).list()) {
-    if (record?.phase === 'paused') paused.push(cellDir(installation, cellId))
+    if (record?.phase === 'paused' || record?.phase === 'evicted')
+      paused.push(cellDir(installation, cellId))
     if (record?.phase !== 'ready') continue
     ready[record.templateId] = (ready[record.templateId] ?? 0) + 1
   }

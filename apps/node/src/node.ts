@@ -92,7 +92,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   })
   await logStart(runtime, adopted, log)
   const objects = await openObjects({ config, host, runtime, files, envd, log, ...identity })
-  const served = serveObjects(objects, { ...open, host, files, events, log })
+  const served = serveObjects(objects, { ...open, config, host, files, events, sweeping, log })
   const { sandboxes, builds } = served
   const logging = startLogs({ dataDir, ...open, events, log })
   const { logs } = logging
@@ -106,6 +106,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),
       facts: { ...identity, ...(await describeNode(runtime, envd)), hasObjects: !!objects },
       ...{ measure: createMeasure(dataDir), egressDecisions: host.egress.decisionCounts },
+      evictions: served.access.evictions,
     },
     log,
   )

@@ -56,6 +56,20 @@ test('the manifest is written last, after all parts', async () => {
   assert.deepEqual(changes, [`${path}/a1.disk`, `${path}/a1.memory`, `${path}/manifest`])
 })
 
+test('a bundle is whole only with all parts in their sizes', async () => {
+  const { store, bundles, bundle } = setup()
+  assert.equal(await bundles.findWhole(path), undefined)
+  await bundles.write(bundle('a1'))
+  assert.equal((await bundles.findWhole(path))?.attempt, 'a1')
+  const memory = store.objects.get(`${path}/a1.memory`) ?? assert.fail('no memory')
+  store.objects.set(`${path}/a1.memory`, memory.subarray(1))
+  assert.equal(await bundles.findWhole(path), undefined)
+  store.objects.delete(`${path}/a1.memory`)
+  assert.equal(await bundles.findWhole(path), undefined)
+  store.setDown(true)
+  await assert.rejects(bundles.findWhole(path), { reason: 'objects_unavailable' })
+})
+
 test('a retry never overwrites: the first bundle stays, with its parts', async () => {
   const { store, bundles, content, bundle, readDisk } = setup()
   await bundles.write(bundle('a1'))

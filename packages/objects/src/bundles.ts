@@ -14,6 +14,8 @@ import type { ObjectStore } from './object-store.ts'
 export interface Bundles {
   /** Returns undefined if there is no such bundle. Throws when its manifest cannot be read. */
   find(path: string, signal?: AbortSignal): Promise<Manifest | undefined>
+  /** Does what `find` does, but returns undefined also when the size of a part is not that of the manifest. */
+  findWhole(path: string, signal?: AbortSignal): Promise<Manifest | undefined>
   /**
    * Uploads the parts and then the manifest. `present`: the bundle exists already with all parts, and stays as it is.
    * `unwanted`: `isWanted` returned false before the manifest was written. A failure leaves no bundle.
@@ -83,8 +85,8 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
   }
 
   return {
-    find,
-    discard,
+    ...{ find, discard },
+    findWhole: async (path, signal) => ifWhole(store, await find(path, signal), signal),
 
     async write(bundle, signal) {
       const { path, attempt, facts, isWanted = () => true } = bundle
@@ -122,6 +124,17 @@ export function createBundles(store: ObjectStore, keys: ObjectKeys): Bundles {
 
 function foldersOf(keys: readonly string[]): string[] {
   return [...new Set(keys.map((key) => key.slice(0, key.lastIndexOf('/'))))]
+}
+
+async function ifWhole(
+  store: Pick<ObjectStore, 'size'>,
+  manifest: Manifest | undefined,
+  signal?: AbortSignal,
+): Promise<Manifest | undefined> {
+  for (const { key, sizeBytes } of manifest?.parts ?? []) {
+    if ((await store.size(key, signal)) !== sizeBytes) return undefined
+  }
+  return manifest
 }
 
 /** Whether no part is gone. A manifest that was written late may name parts that were discarded before. */

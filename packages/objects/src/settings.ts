@@ -47,6 +47,14 @@ export const objectEnv = {
     .describe(
       'File with the keys that encrypt objects, the same on all nodes of a fleet: 64 hexadecimal digits per line, the current key first. Needed with ATOLL_S3_BUCKET.',
     ),
+  ATOLL_S3_CACHE_MB: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe(
+      'Maximum size of the snapshots and paused sandboxes on a node that are also in the object store, in MiB: beyond it, the node removes files, the least recently used first. Default: no limit, so it removes files while disk space is scarce only.',
+    ),
 }
 
 export interface ObjectSettings {

@@ -114,6 +114,8 @@ interface SandboxControls {
   revive(id: string, sandbox: PausedSandbox): void
   /** Damages the record of a running or paused sandbox. */
   quarantine(id: string): void
+  /** Removes the files of a paused sandbox that the object store has. */
+  evict(id: string): void
 }
 
 interface FailureControls {
@@ -246,6 +248,11 @@ function sandboxControls({
       if (!sandbox) throw new Error(`Cannot quarantine sandbox ${id}: it is not on the node`)
       running.delete(id)
       paused.set(id, { keepsMemory: false, ...sandbox, isQuarantined: true })
+    },
+    evict(id) {
+      const sandbox = paused.get(id)
+      if (!sandbox) throw new Error(`Cannot evict sandbox ${id}: it is not paused on the node`)
+      paused.set(id, { ...sandbox, isEvicted: true })
     },
   }
 }

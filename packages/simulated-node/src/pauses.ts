@@ -3,7 +3,7 @@ import type { FetchSandboxRequest, NodeService } from '@atoll/contracts/gen/atol
 import { randomLabel } from '@atoll/kit/id'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { checkGeneration, notFound } from './sandbox.ts'
+import { checkGeneration, notFound, refused } from './sandbox.ts'
 import { toMessage } from './sandbox-message.ts'
 import type { NodeState, PausedSandbox } from './sandbox.ts'
 
@@ -59,9 +59,7 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       checkGeneration(state, { sandboxId, generation })
       const current = running.get(sandboxId)
       if (current) return { sandbox: toMessage(sandboxId, current) }
-      const before = paused.get(sandboxId)
-      if (!before || isOlder(before, request)) throw notFound()
-      paused.set(sandboxId, { ...before, generation })
+      paused.set(sandboxId, { ...findPaused(state, request), generation })
       await failures.apply('resume')
       const found = paused.get(sandboxId)
       if (!found) throw notFound()
@@ -77,6 +75,17 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
     },
   }
   return { methods }
+}
+
+/** Returns the paused sandbox whose files are on the node. */
+function findPaused(
+  { paused }: NodeState,
+  wanted: { readonly sandboxId: string; readonly keptGeneration: number },
+): PausedSandbox {
+  const found = paused.get(wanted.sandboxId)
+  if (!found || isOlder(found, wanted)) throw notFound()
+  if (found.isEvicted) throw refused('evicted', 'sandbox_evicted')
+  return found
 }
 
 function isOlder(
@@ -103,8 +112,9 @@ async function fetchPaused(
   if (!content || content.keptId !== keptId) throw notFound()
   const earlier = state.paused.get(sandboxId)
   if (earlier && !isOlder(earlier, request)) {
-    if (earlier.keptGeneration === keptGeneration && earlier.keptId === keptId) return {}
-    throw new ConnectError('there is content that is not older', Code.AlreadyExists)
+    const isSame = earlier.keptGeneration === keptGeneration && earlier.keptId === keptId
+    if (isSame && !earlier.isEvicted) return {}
+    if (!isSame) throw new ConnectError('there is content that is not older', Code.AlreadyExists)
   }
   state.paused.set(sandboxId, { ...content, generation })
   await state.failures.apply('fetch', 'after')

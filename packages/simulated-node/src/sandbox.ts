@@ -59,6 +59,8 @@ export interface PausedSandbox extends SimulatedSandbox {
   readonly keptId?: string
   /** The node cannot read the record of the sandbox. */
   readonly isQuarantined?: boolean
+  /** The files are in the object store only. */
+  readonly isEvicted?: boolean
 }
 
 export interface SimulatedSnapshot extends PausedSandbox {

@@ -1,10 +1,10 @@
 /** Two real nodes that share an object store: what one has saved, the other continues. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { NodeService, SandboxState } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { randomLabel } from '@atoll/kit/id'
 import { createLogger } from '@atoll/kit/log'
 import { run } from '@atoll/kit/run'
@@ -29,6 +29,7 @@ const limit = { timeoutMs: 300_000, intervalMs: 200 }
 
 interface TestNode {
   readonly client: Client<typeof NodeService>
+  readonly dataDir: string
   /** Ends the agent and starts it again on the same data. */
   restart(): Promise<void>
   close(): Promise<void>
@@ -59,7 +60,10 @@ after(async () => {
   await rm(join(keyFile, '..'), { recursive: true, force: true })
 })
 
-async function openNode(endpoint: string): Promise<TestNode> {
+async function openNode(
+  endpoint: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<TestNode> {
   const dataDir = await mkdtemp('/var/tmp/atoll-test-')
   const env = createEnvironment(dataDir, {
     ATOLL_RUNTIME: 'gvisor',
@@ -70,12 +74,14 @@ async function openNode(endpoint: string): Promise<TestNode> {
     ATOLL_S3_ACCESS_KEY_ID: ceph.accessKeyId,
     ATOLL_S3_SECRET_ACCESS_KEY: ceph.secretAccessKey,
     ATOLL_S3_KEY_FILE: keyFile,
+    ...settings,
   })
   const log = createLogger('warn')
   const start = () => startNode(loadNodeConfig(env), { log })
   let node: RunningNode = await start()
   let client = createClient(NodeService, node.transport)
   return {
+    dataDir,
     get client() {
       return client
     },
@@ -266,4 +272,88 @@ test('with the object store out of reach, a pause succeeds and its resume too', 
   await alone.client.resumeSandbox({ sandboxId, generation: 2 })
   await checkTraces(alone, sandboxId)
   await alone.client.killSandbox({ sandboxId, generation: 2 })
+})
+
+/** Without warm pools, whose cells have disks too. */
+const noCache = { ATOLL_S3_CACHE_MB: '0', ATOLL_POOL_MEMORY_MB: '0' }
+
+/** Waits until a node has evicted this much since its start, and has the files of no cell any more. */
+async function waitUntilEvicted({ client, dataDir }: TestNode, evictions: bigint): Promise<void> {
+  await waitFor(
+    'the eviction',
+    async () => (await client.measureNode({})).evictions >= evictions,
+    limit,
+  )
+  await waitFor(
+    'the removal of the files',
+    async () => {
+      const names = await readdir(join(dataDir, 'cells'), { recursive: true })
+      return !names.some((name) => /^c[a-z0-9]+\/(disk|memory)/.test(name))
+    },
+    limit,
+  )
+}
+
+test('a paused sandbox that its node evicted continues there and elsewhere, with its memory', async (t) => {
+  const small = await openNode(ceph.endpoint, noCache)
+  t.after(() => small.close())
+  const sandboxId = `i${randomLabel(20)}`
+  await small.client.createSandbox({ ...size, sandboxId, generation: 1 })
+  await leaveTraces(small, sandboxId)
+  await small.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 1 })
+  await waitUntilEvicted(small, 1n)
+  const check = async () => {
+    const { sandboxes } = await small.client.listSandboxes({})
+    const { state, isDurable, keepsMemory } =
+      sandboxes.find((one) => one.sandboxId === sandboxId) ?? assert.fail('not listed')
+    assert.deepEqual([state, isDurable, keepsMemory], [SandboxState.PAUSED, true, true])
+    const resume = small.client.resumeSandbox({ sandboxId, generation: 1 })
+    await assert.rejects(resume, /in the object store only/)
+  }
+  await check()
+  await small.restart()
+  await check()
+
+  const evicted = await waitUntilDurable(small, sandboxId)
+  await small.client.fetchSandbox({ ...evicted, generation: 2 })
+  await small.client.resumeSandbox({ sandboxId, generation: 2 })
+  await checkTraces(small, sandboxId)
+  await small.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 2 })
+  const again = await waitUntilDurable(small, sandboxId)
+  // The node was restarted since the first eviction, and keeps what was fetched for some time.
+  await small.restart()
+  await waitUntilEvicted(small, 1n)
+  await second.client.fetchSandbox({ ...again, generation: 3 })
+  await second.client.resumeSandbox({ sandboxId, generation: 3 })
+  await checkTraces(second, sandboxId)
+  await small.client.killSandbox({ sandboxId, generation: 2 })
+  assert.deepEqual((await small.client.listSandboxes({})).sandboxes, [])
+  await second.client.killSandbox({ sandboxId, generation: 3, deleteObjects: true })
+})
+
+test('a snapshot that its node evicted stays listed, and starts there again with its memory', async (t) => {
+  const small = await openNode(ceph.endpoint, noCache)
+  t.after(() => small.close())
+  const [sandboxId, copyId] = [`i${randomLabel(20)}`, `i${randomLabel(20)}`]
+  const snapshotId = randomLabel(20)
+  await small.client.createSandbox({ ...size, sandboxId, generation: 1 })
+  await leaveTraces(small, sandboxId)
+  await small.client.snapshotSandbox({ sandboxId, snapshotId, generation: 1 })
+  await small.client.killSandbox({ sandboxId, generation: 1 })
+  await waitUntilEvicted(small, 1n)
+  const folders = async () =>
+    (await readdir(join(small.dataDir, 'snapshots'))).filter((name) => name === snapshotId)
+  assert.deepEqual(await folders(), [])
+  const { snapshotIds, durableIds } = await small.client.listSnapshots({})
+  assert.deepEqual([snapshotIds, durableIds], [[snapshotId], [snapshotId]])
+  await small.client.createSandbox({ ...size, sandboxId: copyId, snapshotId, generation: 1 })
+  await checkTraces(small, copyId)
+  await small.client.killSandbox({ sandboxId: copyId, generation: 1 })
+  await small.client.deleteSnapshot({ snapshotId, deleteObjects: true })
+  assert.deepEqual((await small.client.listSnapshots({})).snapshotIds, [])
+  await waitFor(
+    'the objects of the snapshot to be deleted',
+    async () => (await store.list(`snapshots/${snapshotId}/`)).length === 0,
+    limit,
+  )
 })

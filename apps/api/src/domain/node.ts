@@ -43,7 +43,8 @@ export interface SandboxNode {
   ): Promise<{ readonly sizeBytes: number }>
   /**
    * Returns once envd responds. Faults: `sandbox_capacity_unavailable`, `sandbox_memory_lost` when only the files can
-   * be restored, `sandbox_not_found`, `sandbox_resume_failed`. After a fault, call `find` for the actual state.
+   * be restored, `sandbox_evicted` when the files are in the object store only, `sandbox_not_found`,
+   * `sandbox_resume_failed`. After a fault, call `find` for the actual state.
    */
   resume(sandbox: NodeResume, signal: AbortSignal): Promise<void>
   /**

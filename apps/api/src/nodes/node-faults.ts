@@ -46,6 +46,7 @@ export function toAbsenceFault(error: unknown): Fault | undefined {
 /** The node's CPU lacks what saved memory needs. Another node may have it. */
 const nodeUnsuitable = 'node_unsuitable'
 const objectsUnavailable = 'objects_unavailable'
+const sandboxEvicted = 'sandbox_evicted'
 /** Reasons of the node when the object store fails or has damaged content. They say nothing about the health of the node. */
 const objectReasons = new Set([
   objectsUnavailable,
@@ -56,6 +57,12 @@ const objectReasons = new Set([
 
 function noObjects(error: unknown): Fault {
   return new Fault('unavailable', objectsUnavailable, messageOf(error), { cause: error })
+}
+
+/** Maps the refusal of a node that has the files of a paused sandbox in the object store only. Undefined for other errors. */
+function toEvictedFault(error: unknown): Fault | undefined {
+  if (reasonOf(error) !== sandboxEvicted) return undefined
+  return new Fault('conflict', sandboxEvicted, messageOf(error), { cause: error })
 }
 
 export function toFetchFault(error: unknown, id: string): Fault {
@@ -143,8 +150,8 @@ export function toPauseFault(error: unknown, id: string): Fault {
 }
 
 export function toResumeFault(error: unknown, id: string): Fault {
-  const fenced = toFenceFault(error, id)
-  if (fenced) return fenced
+  const known = toFenceFault(error, id) ?? toEvictedFault(error)
+  if (known) return known
   const options = { cause: error }
   switch (codeOf(error)) {
     case Code.NotFound:
@@ -215,8 +222,8 @@ export function toNetworkFault(error: unknown, id: string): Fault {
 
 /** Passes on the node's messages: they are written for API users. */
 export function toInspectionFault(error: unknown, id: string): Fault {
-  const restarted = toRestartFault(error)
-  if (restarted) return restarted
+  const known = toRestartFault(error) ?? toEvictedFault(error)
+  if (known) return known
   const options = { cause: error }
   switch (codeOf(error)) {
     case Code.NotFound:

@@ -6,6 +6,7 @@ import type { NetworkRules } from '@atoll/contracts/network/rules'
 import { hasSameParts } from '../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../domain/sandboxes/cell.ts'
 import type { Runtime } from '../domain/sandboxes/runtime.ts'
+import { isEvicted } from '../domain/sandboxes/sandbox.ts'
 import type { RunningSandbox } from '../domain/sandboxes/sandbox.ts'
 import { isAlive } from '../linux/processes/process.ts'
 import { removeUnusedEnvds } from './envd-files.ts'
@@ -34,7 +35,7 @@ export async function adoptCells(parts: AdoptionParts): Promise<Reclaimed> {
   await host.snapshots.sweep()
   const keptRecords = [
     ...liveCells.map(({ record }) => record),
-    ...adopted.paused,
+    ...adopted.paused.filter((one) => !isEvicted(one)),
     ...(await host.snapshots.list()),
   ]
   const quarantined = await listQuarantined(host, parts.files)

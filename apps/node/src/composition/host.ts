@@ -46,7 +46,7 @@ export interface Host {
   readonly egress: Egress
   readonly runtimes: Readonly<Record<Runtime['name'], Runtime>>
   readonly disks: Disks
-  readonly space: Pick<DiskSpace, 'hold' | 'admitDisk' | 'checkSandbox'>
+  readonly space: Pick<DiskSpace, 'hold' | 'admitDisk' | 'checkSandbox' | 'report'>
   readonly snapshots: SnapshotStore
   readonly prototypes: SnapshotStore
   /** Kills the processes and unmounts the file systems of a cell. Keeps its slot and folder. */
@@ -189,4 +189,5 @@ const unlimitedSpace: Host['space'] = {
   hold: () => ({ [Symbol.dispose]() {} }),
   async admitDisk() {},
   checkSandbox() {},
+  report: () => ({ level: 'roomy', totalBytes: 0, freeBytes: 0, reserveBytes: 0, spareBytes: 0 }),
 }

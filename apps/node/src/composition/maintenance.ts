@@ -5,6 +5,7 @@ import type { BlankCells } from '../app/pools/blank-cells.ts'
 import type { Prototypes } from '../app/pools/prototypes.ts'
 import type { WarmPools } from '../app/pools/warm-pools.ts'
 import { memoryDir } from '../domain/host/installation.ts'
+import { isEvicted } from '../domain/sandboxes/sandbox.ts'
 import type { MemoryFolders } from '../linux/files/memory-folders.ts'
 import type { Host } from './host.ts'
 
@@ -77,7 +78,10 @@ export function startMaintenance(parts: MaintenanceParts): { close(): Promise<vo
 
 async function packIdleMemory({ host, sandboxes, memory }: MaintenanceParts): Promise<void> {
   const { installation, snapshots } = host
-  const paused = sandboxes.paused().map(({ cellId }) => memoryDir(installation, cellId))
+  const paused = sandboxes
+    .paused()
+    .filter((one) => !isEvicted(one))
+    .map(({ cellId }) => memoryDir(installation, cellId))
   const kept = (await snapshots.list()).map((one) => snapshots.place(one.snapshotId).memoryDir)
   await memory.packIdle([...paused, ...kept], packAfterMs)
 }

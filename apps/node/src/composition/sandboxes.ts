@@ -9,6 +9,7 @@ import type { WarmPools } from '../app/pools/warm-pools.ts'
 import type { Images } from '../domain/builds/image.ts'
 import type { Cell, Shape } from '../domain/sandboxes/cell.ts'
 import type { Runtime } from '../domain/sandboxes/runtime.ts'
+import { isEvicted } from '../domain/sandboxes/sandbox.ts'
 import { envdCommands } from '../envd/commands.ts'
 import { folderBytes } from '../linux/disks/disk-images.ts'
 import { createMemoryFolders } from '../linux/files/memory-folders.ts'
@@ -132,6 +133,7 @@ function sandboxPorts(
 
 /** Returns the bytes of all disks of running and paused sandboxes. */
 function committedBytes(sandboxes: Sandboxes): number {
-  const kept = [...sandboxes.running().map(({ record }) => record), ...sandboxes.paused()]
+  const paused = sandboxes.paused().filter((one) => !isEvicted(one))
+  const kept = [...sandboxes.running().map(({ record }) => record), ...paused]
   return kept.reduce((sum, { diskSizeMb }) => sum + diskSizeMb * 1024 ** 2, 0)
 }

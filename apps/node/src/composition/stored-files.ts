@@ -2,6 +2,7 @@ import type { Logger } from '@atoll/kit/log'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { repeat } from '@atoll/kit/repeat'
 import type { Quarantined } from '../domain/sandboxes/quarantine.ts'
+import { isEvicted } from '../domain/sandboxes/sandbox.ts'
 import type { Host } from './host.ts'
 import type { TemplateFiles } from './template-files.ts'
 
@@ -29,6 +30,8 @@ export function logQuarantined(quarantined: readonly Quarantined[], log: Logger)
 export interface Sweeping {
   /** Waits for the current pass, and lets no other begin until the result is disposed. */
   hold(): Promise<Disposable>
+  /** Runs `task` while no pass runs and none is held back. */
+  run<T>(task: () => Promise<T>, signal: AbortSignal): Promise<T>
   stop(): Promise<void>
 }
 
@@ -52,6 +55,7 @@ export function startSweeping(host: Host, files: TemplateFiles, log: Logger): Sw
       await held.promise
       return { [Symbol.dispose]: () => released.resolve() }
     },
+    run: turn,
     stop,
   }
 }
@@ -60,7 +64,9 @@ export function startSweeping(host: Host, files: TemplateFiles, log: Logger): Sw
 async function sweepFiles(host: Host, files: TemplateFiles): Promise<void> {
   // An unreadable record may need any layer.
   if ((await listQuarantined(host, files)).length > 0) return
-  const records = (await host.records.list()).flatMap(({ record }) => record ?? [])
+  const records = (await host.records.list())
+    .flatMap(({ record }) => record ?? [])
+    .filter((record) => !isEvicted(record)) // a fetch brings their layers
   const kept = [...records, ...(await host.snapshots.list())]
   await files.sweep(kept.map(({ layer }) => layer))
 }

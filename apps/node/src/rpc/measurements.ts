@@ -35,6 +35,8 @@ export interface MeasurementParts {
     readonly hasObjects: boolean
   }
   readonly measure: () => Promise<MachineUsage>
+  /** Number of evictions since the start of the node agent. */
+  readonly evictions: () => number
 }
 
 /** Methods that describe the node and the usage of its sandboxes. */
@@ -45,6 +47,7 @@ export function measurementMethods({
   facts,
   measure,
   egressDecisions,
+  evictions,
 }: MeasurementParts): Pick<
   ServiceImpl<typeof NodeService>,
   'getNode' | 'measureNode' | 'sampleSandboxes'
@@ -65,6 +68,7 @@ export function measurementMethods({
         ...poolsIn(pools.list()),
         poolHits: BigInt(hits),
         poolMisses: BigInt(misses),
+        evictions: BigInt(evictions()),
         ...(egress && { egress: toBigInts(egress) }),
         allocatedCpuCount: sum(running.map(({ cpuCount }) => cpuCount)),
         allocatedMemoryBytes: BigInt(sum(running.map(({ memoryMb }) => memoryMb))) * 1024n * 1024n,

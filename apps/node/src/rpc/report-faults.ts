@@ -67,6 +67,7 @@ const preconditions = new Set([
   'memory_unreadable',
   'node_unsuitable',
   'other_runtime',
+  'sandbox_evicted',
   staleGeneration,
   wrongNode,
   wrongEpoch,

@@ -23,7 +23,9 @@ export function snapshotMethods(
     },
 
     async listSnapshots() {
-      const snapshotIds = (await snapshots.list()).map(({ snapshotId }) => snapshotId)
+      const present = (await snapshots.list()).map(({ snapshotId }) => snapshotId)
+      // Evicted ones stay listed: a caller that has not noted their upload yet must learn about it.
+      const snapshotIds = [...new Set([...present, ...objects.evictedSnapshots()])]
       return { snapshotIds, durableIds: objects.durableOf('snapshots', snapshotIds) }
     },
   }

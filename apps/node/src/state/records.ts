@@ -98,7 +98,7 @@ export function createRecordStore(installation: Installation, keys: RecordKeys):
     const path = file(record.cellId)
     using sealing = keys.beginWrite()
     const text = encodePrivate(record, privateValues, sealing)
-    if (record.phase === 'paused') {
+    if (record.phase === 'paused' || record.phase === 'evicted') {
       // The name of the cell's folder is older than the record, so both may become durable in any order.
       await Promise.all([writeFileAtomic(path, text), syncFolder(cellsDir(installation))])
       return

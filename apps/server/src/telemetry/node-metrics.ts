@@ -57,12 +57,16 @@ function defineNodeMetrics(library: Pick<Library, 'Counter' | 'Gauge'>, register
   const names = counter('atoll_egress_names_total', 'DNS queries to the egress proxy by decision', [
     'decision',
   ])
+  const evictions = counter(
+    'atoll_evictions_total',
+    'Snapshots and paused sandboxes whose files the node removed, since the object store has them',
+  )
   const up = gauge('atoll_node_up', 'Whether the node answered this scrape')
-  return { up, sandboxes, target, takes, cpus, memory, disk, connections, names }
+  return { up, sandboxes, target, takes, cpus, memory, disk, connections, names, evictions }
 }
 
 function update(metrics: NodeMetrics, usage: MeasureNodeResponse): void {
-  const { sandboxes, target, takes, cpus, memory, disk, connections, names } = metrics
+  const { sandboxes, target, takes, cpus, memory, disk, connections, names, evictions } = metrics
   sandboxes.set({ state: 'running' }, usage.sandboxCount)
   sandboxes.set({ state: 'paused' }, usage.pausedCount)
   const pools = [...usage.pools, ...usage.snapshotPools]
@@ -85,6 +89,7 @@ function update(metrics: NodeMetrics, usage: MeasureNodeResponse): void {
   set(connections, { decision: 'failed' }, egress?.connectionsFailed ?? 0n)
   set(names, { decision: 'allowed' }, egress?.namesAllowed ?? 0n)
   set(names, { decision: 'refused' }, egress?.namesRefused ?? 0n)
+  set(evictions, {}, usage.evictions)
 }
 
 /** Counters of the node are totals already. */

@@ -98,11 +98,11 @@ async function answers(fleet: Fleet, nodeId: string): Promise<boolean> {
 }
 
 /**
- * Runs `resume`. If the node does not have the content any more, and the object store does, the node fetches it first: its
- * data may have been lost, or restored from a backup.
+ * Runs `resume`. If the node does not have the content any more, and the object store does, the node fetches it first: the
+ * node has evicted it, or its data was lost, or restored from a backup.
  */
 export async function resumeOrFetch(
-  node: Pick<SandboxNode, 'fetch'>,
+  node: Pick<SandboxNode, 'fetch' | 'find'>,
   {
     claimed,
     boot,
@@ -113,12 +113,37 @@ export async function resumeOrFetch(
   try {
     await resume()
   } catch (error) {
-    const isAbsent = error instanceof Fault && error.reason === 'sandbox_not_found'
-    if (!isAbsent || !isDurable(claimed)) throw error
-    const { id, generation, keptGeneration = 0, keptId } = claimed
-    await fetchContent(node, { id, generation, keptGeneration, keptId, boot }, clock)
+    const content = await findStored(node, claimed, error)
+    if (!content) throw error
+    const { id, generation } = claimed
+    await fetchContent(node, { id, generation, ...content, boot }, clock)
     await resume()
   }
+}
+
+interface StoredContent {
+  readonly keptGeneration: number
+  readonly keptId: string | undefined
+}
+
+/** Returns the content to fetch after a resume that failed. Undefined: a fetch cannot help. */
+async function findStored(
+  node: Pick<SandboxNode, 'find'>,
+  claimed: Sandbox,
+  error: unknown,
+): Promise<StoredContent | undefined> {
+  const reason = error instanceof Fault ? error.reason : undefined
+  const isEvicted = reason === 'sandbox_evicted'
+  if (!isEvicted && reason !== 'sandbox_not_found') return undefined
+  const { keptGeneration = 0, keptId } = claimed
+  if (isDurable(claimed)) return { keptGeneration, keptId }
+  // The record may not say yet that the content was uploaded. Its node evicted it, so the node knows.
+  if (!isEvicted) return undefined
+  const found = await node.find(claimed.id, AbortSignal.timeout(answerLimitMs))
+  if (found?.state !== 'paused' || !found.isDurable) return undefined
+  const isNewest = found.keptGeneration !== undefined && found.keptGeneration >= keptGeneration
+  if (!isNewest) return undefined
+  return { keptGeneration: found.keptGeneration, keptId: found.keptId }
 }
 
 /** Whether this process still owns the start: any other change of the record ends the claim. */

@@ -2,6 +2,8 @@ import { toSlot } from '../../domain/network/slot.ts'
 import type { Slot, Subnet } from '../../domain/network/slot.ts'
 import type { Cell, CellRecord, Owner } from '../../domain/sandboxes/cell.ts'
 import type { QuarantinedCell } from '../../domain/sandboxes/quarantine.ts'
+import { isSameContent } from '../../domain/sandboxes/content-name.ts'
+import { isEvicted } from '../../domain/sandboxes/sandbox.ts'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { ProcessIdentity } from '../../domain/sandboxes/process-identity.ts'
 
@@ -138,7 +140,8 @@ function findPaused(
   const runningIds = new Set(running.map(({ record }) => record.owner.sandboxId))
   const kept = records.filter(
     ({ phase, owner }) =>
-      (phase === 'paused' || phase === 'resuming') && !runningIds.has(owner.sandboxId),
+      (phase === 'paused' || phase === 'resuming' || phase === 'evicted') &&
+      !runningIds.has(owner.sandboxId),
   )
   const bySandbox = Map.groupBy(kept, ({ owner }) => owner.sandboxId)
   return [...bySandbox.values()].flatMap((cells) =>
@@ -146,10 +149,14 @@ function findPaused(
   )
 }
 
-/** Without numbers, an interrupted resume is older than a pause: the sandbox was paused again. */
+/**
+ * Without numbers, an interrupted resume is older than a pause: the sandbox was paused again. Files win over the record that
+ * stands for the same evicted files: an eviction or a fetch was interrupted.
+ */
 function isNewer(other: OwnedRecord, cell: OwnedRecord): boolean {
   const [theirs, ours] = [other.keptGeneration, cell.keptGeneration]
   if (theirs !== undefined && ours !== undefined && theirs !== ours) return theirs > ours
+  if (isEvicted(cell) && !isEvicted(other)) return isSameContent(other, cell)
   return other.phase === 'paused' && cell.phase === 'resuming'
 }
 
@@ -196,7 +203,7 @@ function asPaused({
   slotNumber: _slot,
   ...record
 }: PausedSandbox): PausedSandbox {
-  return { ...record, phase: 'paused' }
+  return isEvicted(record) ? record : { ...record, phase: 'paused' }
 }
 
 type OwnedRecord = CellRecord & { readonly owner: Owner }

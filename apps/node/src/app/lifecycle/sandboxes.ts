@@ -1,9 +1,8 @@
 import { checkId, checkShape } from '../../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
-import { isSameContent } from '../../domain/sandboxes/content-name.ts'
-import type { ContentName } from '../../domain/sandboxes/content-name.ts'
 import { Fault } from '@atoll/kit/fault'
 import type { NetworkRules } from '@atoll/contracts/network/rules'
+import { isEvicted, sandboxEvicted } from '../../domain/sandboxes/sandbox.ts'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SlotPool } from '../pools/slot-pool.ts'
 import type { WarmPools } from '../pools/warm-pools.ts'
@@ -17,14 +16,14 @@ import type { SandboxEvents } from './events.ts'
 import type { Freezes } from './freezes.ts'
 import { withInspections } from './inspections.ts'
 import { createKeyedQueue } from './keyed-queue.ts'
-import type { KeyedQueue } from './keyed-queue.ts'
 import { createKill } from './kill.ts'
 import type { KillPorts } from './kill.ts'
 import { createPause } from './pause.ts'
+import { createPausedOperations } from './paused-operations.ts'
+import type { PausedOperations, PausedPorts } from './paused-operations.ts'
 import { createRecovery } from './recovery.ts'
 import type { Recovery } from './recovery.ts'
 import { createReleases } from './releases.ts'
-import type { Releases } from './releases.ts'
 import { createResume } from './resume.ts'
 import type { ResumePorts, ResumeRequest } from './resume.ts'
 import { createSandboxRegistry, idTaken } from './sandbox-registry.ts'
@@ -32,13 +31,13 @@ import type { AdoptedSandboxes, SandboxRegistry } from './sandbox-registry.ts'
 import { createSetNetwork } from './set-network.ts'
 import type { NetworkPorts } from './set-network.ts'
 import { createSupersededCells } from './superseded-cells.ts'
-import type { SupersededCellPorts, SupersededCells } from './superseded-cells.ts'
+import type { SupersededCellPorts } from './superseded-cells.ts'
 
 /**
  * Running and paused sandboxes of this node, and the operations on them. Operations on one sandbox run in order. An
  * operation with a generation fails if the sandbox has a newer one; the node's own operations have none.
  */
-export interface Sandboxes extends SandboxViews, Recovery {
+export interface Sandboxes extends SandboxViews, Recovery, PausedOperations {
   create(request: CreateRequest): Promise<RunningSandbox>
   /** Returns once nothing of the sandbox is left on the host. */
   kill(sandboxId: string, options?: KillOptions): Promise<void>
@@ -58,20 +57,6 @@ export interface Sandboxes extends SandboxViews, Recovery {
     task: (cell: InspectedCell, signal: AbortSignal) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T>
-  /** Runs `task` for every sandbox that is paused now. Operations requested later wait for the task of their sandbox. */
-  forEachPaused(task: (record: PausedSandbox) => Promise<void>): Promise<void>
-  /**
-   * Runs `task` if the sandbox is paused, before any operation that is requested later. Returns undefined if it is not.
-   */
-  whilePaused<T>(
-    sandboxId: string,
-    task: (record: PausedSandbox) => Promise<T>,
-  ): Promise<T | undefined>
-  /**
-   * Takes over a paused sandbox of another node. `fetch` adds its cell to this node. Older content that this node has is
-   * removed after that.
-   */
-  adopt(request: AdoptRequest, fetch: () => Promise<PausedSandbox>): Promise<void>
   /** Waits for all operations in progress. */
   settle(): Promise<void>
 }
@@ -85,11 +70,6 @@ interface SnapshotOptions {
 interface SnapshotInfo {
   readonly keepsMemory: boolean
   readonly sizeBytes: number
-}
-
-export interface AdoptRequest extends ContentName {
-  readonly sandboxId: string
-  readonly generation: number
 }
 
 interface KillOptions {
@@ -117,7 +97,18 @@ export interface SandboxViews {
 }
 
 export interface SandboxPorts
-  extends ClaimPorts, CreatePorts, ResumePorts, KillPorts, NetworkPorts, SupersededCellPorts {
+  extends
+    ClaimPorts,
+    CreatePorts,
+    ResumePorts,
+    KillPorts,
+    NetworkPorts,
+    PausedPorts,
+    SupersededCellPorts {
+  readonly records: {
+    create(record: CellRecord): Promise<void>
+    update(record: CellRecord): Promise<void>
+  }
   /** Kills the first process of a cell, and with it all others. */
   endProcess(record: CellRecord): void
   /** Throws a fault when the host has no space for another sandbox with such a disk. */
@@ -175,7 +166,7 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
   return {
     ...viewsOf(registry),
     ...createRecovery({ ...parts, registry, queue, kill }),
-    ...pausedOperations({ registry, queue, releases, superseded }),
+    ...createPausedOperations({ ports, registry, queue, releases, superseded }),
     async settle() {
       await queue.settle()
       await Promise.all([releases.settle(), superseded.settle()])
@@ -251,95 +242,28 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         sandboxId,
         async (ended) => {
           await releases.finished(sandboxId)
-          const paused = registry.paused.get(sandboxId)
-          const record = paused ?? registry.find(sandboxId).record
-          return task({ record, isMounted: paused === undefined }, ended)
+          return task(findInspected(registry, sandboxId), ended)
         },
         signal,
       ),
   }
 }
 
-function pausedOperations(parts: {
-  readonly registry: SandboxRegistry
-  readonly queue: Pick<KeyedQueue, 'run'>
-  readonly releases: Releases
-  readonly superseded: Pick<SupersededCells, 'retire'>
-}): Pick<Sandboxes, 'forEachPaused' | 'whilePaused' | 'adopt'> {
-  const { registry, queue, releases, superseded } = parts
-  return {
-    forEachPaused: (task) => runForPaused(parts, task),
-
-    whilePaused: (sandboxId, task) =>
-      queue.run(sandboxId, async () => {
-        await releases.finished(sandboxId)
-        const record = registry.paused.get(sandboxId)
-        return record && task(record)
-      }),
-
-    adopt: (request, fetch) =>
-      queue.run(request.sandboxId, async () => {
-        registry.checkGeneration(request.sandboxId, request.generation)
-        await releases.finished(request.sandboxId)
-        await adoptPaused({ registry, superseded }, request, fetch)
-      }),
-  }
+function findInspected(registry: SandboxRegistry, sandboxId: string): InspectedCell {
+  const paused = registry.paused.get(sandboxId)
+  if (paused && isEvicted(paused)) throw sandboxEvicted(sandboxId)
+  const record = paused ?? registry.find(sandboxId).record
+  return { record, isMounted: paused === undefined }
 }
 
-async function runForPaused(
-  parts: {
-    readonly registry: SandboxRegistry
-    readonly queue: Pick<KeyedQueue, 'run'>
-    readonly releases: Releases
-  },
-  task: (record: PausedSandbox) => Promise<void>,
-): Promise<void> {
-  const { queue, releases } = parts
-  const { paused } = parts.registry
-  // Queue all tasks in one step: operations that are requested from now on come later.
-  const done = [...paused.keys()].map((sandboxId) =>
-    queue.run(sandboxId, async () => {
-      await releases.finished(sandboxId)
-      const record = paused.get(sandboxId)
-      if (record) await task(record)
-    }),
-  )
-  await Promise.all(done)
-}
-
-async function adoptPaused(
-  ports: {
-    readonly registry: SandboxRegistry
-    readonly superseded: Pick<SupersededCells, 'retire'>
-  },
-  request: AdoptRequest,
-  fetch: () => Promise<PausedSandbox>,
-): Promise<void> {
-  const { registry, superseded } = ports
-  const { sandboxId, keptGeneration } = request
-  const earlier = registry.paused.get(sandboxId)
-  if (earlier && isSameContent(earlier, request)) return
-  // Content without a number, or of another pause with the same number, cannot be compared, so it is kept.
-  const isOlder = earlier?.keptGeneration !== undefined && earlier.keptGeneration < keptGeneration
-  if (earlier && !isOlder) throw notOlder(earlier, keptGeneration)
-  if (!earlier) registry.checkUnused(sandboxId)
-  registry.paused.set(sandboxId, await fetch())
-  if (earlier) await superseded.retire(sandboxId, earlier.cellId)
-}
-
-function notOlder({ owner, keptGeneration }: PausedSandbox, wanted: number): Fault {
-  const known = keptGeneration === undefined ? 'unknown' : `${keptGeneration}`
-  return new Fault(
-    'conflict',
-    'content_not_older',
-    `A node has content of sandbox ${owner.sandboxId} that is not older than the wanted one (generation ${known}, wanted ${wanted}), and keeps it. Ask an operator: the database may be an older copy.`,
-  )
-}
-
-/** Content without a number cannot be compared, so it counts as the newest. */
-function checkNewest({ owner, keptGeneration }: PausedSandbox, wanted: ResumeRequest): void {
+/** Checks that the newest content is here. Content without a number cannot be compared, so it counts as the newest. */
+function checkNewest(record: PausedSandbox, wanted: ResumeRequest): void {
+  const { owner, keptGeneration } = record
   const { keptGeneration: newest = 0 } = wanted
-  if (keptGeneration === undefined || keptGeneration >= newest) return
+  if (keptGeneration === undefined || keptGeneration >= newest) {
+    if (isEvicted(record)) throw sandboxEvicted(owner.sandboxId)
+    return
+  }
   throw new Fault(
     'not_found',
     'sandbox_not_found',

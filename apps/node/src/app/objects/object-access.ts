@@ -8,6 +8,10 @@ export interface ObjectAccess {
   isDurable(record: PausedSandbox): boolean
   /** Returns those of these IDs that the object store has. */
   durableOf(kind: 'snapshots' | 'templates', ids: readonly string[]): string[]
+  /** Returns the IDs of snapshots whose files this node has evicted. */
+  evictedSnapshots(): readonly string[]
+  /** Number of evictions since the start of the node agent. */
+  evictions(): number
   /** Deletes the objects of something that ended, some time after this returns. */
   deleteObjects(kind: 'snapshots' | 'templates' | 'sandboxes', id: string): Promise<void>
   /** Deletes the objects of sandboxes that ended, up to a generation, unless this node has the sandbox. */
@@ -27,6 +31,8 @@ export const noObjects: ObjectAccess = {
   hasObjects: false,
   isDurable: () => false,
   durableOf: () => [],
+  evictedSnapshots: () => [],
+  evictions: () => 0,
   deleteObjects: async () => {},
   deleteEnded: async () => refuse(),
   forgetSandbox: async () => {},

@@ -108,7 +108,7 @@ async function openIn(
     cpu: await readCpu(),
     checkReadable: (kept) => checkReadable(runtime, kept),
   })
-  const shared = { transfers, marks, needs, links, layers }
+  const shared = { transfers, bundles, marks, needs, links, layers }
   return {
     ...{ marks, transfers, links },
     isWorking: (signal) => acceptsObjects(place.store, nodeId, signal),
@@ -132,7 +132,7 @@ async function openIn(
     }),
     snapshots: createObjectSnapshots({ ...shared, snapshots: host.snapshots }),
     templates: createObjectTemplates({ ...shared, templates: files.templates }),
-    sandboxes: createObjectSandboxes({ ...shared, bundles, records: host.records, nodeId }),
+    sandboxes: createObjectSandboxes({ ...shared, records: host.records, nodeId }),
     close: place.close,
   }
 }

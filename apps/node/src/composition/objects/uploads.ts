@@ -6,6 +6,7 @@ import { createUploadPasses } from '../../app/objects/upload-passes.ts'
 import type { StoreTask, UploadPasses } from '../../app/objects/upload-passes.ts'
 import { cellDir, memoryDir } from '../../domain/host/installation.ts'
 import { isSameContent, nameOfContent } from '../../domain/sandboxes/content-name.ts'
+import { isEvicted } from '../../domain/sandboxes/sandbox.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Host } from '../host.ts'
 import type { TemplateFiles } from '../template-files.ts'
@@ -86,7 +87,7 @@ function openPasses(parts: UploadParts): UploadPasses {
         name: 'unfinished uploads',
         run: () => objects.transfers.cleanUp(signal, objects.sandboxes.noteStored),
       },
-      { name: 'marks', run: () => forgetMarks(parts) },
+      { name: 'marks', run: () => correctMarks(parts) },
       { name: 'deletions', run: () => objects.deletions.run(signal) },
     ],
     findUploads: (signal) => findUploads(parts, signal),
@@ -154,11 +155,18 @@ async function uploadSandbox(
   await objects.sandboxes.upload(paused, { link, isCurrent }, signal)
 }
 
-/** Forgets notes about what this node does not have any more. Those of sandboxes are needed until their objects are deleted. */
-async function forgetMarks({ objects, host, files }: UploadParts): Promise<void> {
+/**
+ * Forgets notes about what this node does not have any more. Those of sandboxes are needed until their objects are deleted,
+ * and those of evicted snapshots until they are deleted.
+ */
+async function correctMarks({ objects, host, files, sandboxes }: UploadParts): Promise<void> {
   const { marks } = objects
+  for (const record of sandboxes.paused().filter(isEvicted)) {
+    await objects.sandboxes.noteEvicted(record)
+  }
   const snapshots = new Set((await host.snapshots.list()).map(({ snapshotId }) => snapshotId))
-  await marks.removeWhere('snapshots', (id) => !snapshots.has(id))
+  const isEvictedSnapshot = (id: string) => marks.has('evicted-snapshots', id)
+  await marks.removeWhere('snapshots', (id) => !snapshots.has(id) && !isEvictedSnapshot(id))
   const templates = new Set(files.templates.list().map(({ templateId }) => templateId))
   await marks.removeWhere('templates', (id) => !templates.has(id))
 }

@@ -1,12 +1,16 @@
 import { Fault } from '@atoll/kit/fault'
 import type { Builds } from '../../app/builds/builds.ts'
 import type { Sandboxes } from '../../app/lifecycle/sandboxes.ts'
+import { createFileUses } from '../../app/objects/file-uses.ts'
+import type { FileUses } from '../../app/objects/file-uses.ts'
 import { noObjects } from '../../app/objects/object-access.ts'
 import type { ObjectAccess } from '../../app/objects/object-access.ts'
 import { createSandboxFetches } from '../../app/objects/sandbox-fetches.ts'
-import type { SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
+import type { Host } from '../host.ts'
 import type { TemplateFiles } from '../template-files.ts'
 import { startCollecting } from './collecting.ts'
+import { noteSnapshotUse, startEvictions, useKey } from './evictions.ts'
+import type { EvictionParts, Evictions } from './evictions.ts'
 import type { NodeObjects } from './open-objects.ts'
 import { startUploads } from './uploads.ts'
 import type { UploadParts, Uploads } from './uploads.ts'
@@ -21,38 +25,53 @@ export interface ServedObjects {
 /** Starts the uploads, and lets requests fetch what this node lacks. Changes nothing without an object store. */
 export function serveObjects(
   objects: NodeObjects | undefined,
-  parts: Omit<UploadParts, 'objects'> & { readonly builds: Builds },
+  parts: Omit<UploadParts & EvictionParts, 'objects' | 'uses'> & { readonly builds: Builds },
 ): ServedObjects {
   const { sandboxes, builds, host, files } = parts
   if (!objects) return { sandboxes, builds, access: noObjects, close: async () => {} }
   const uploads = startUploads({ ...parts, objects })
   const collecting = startCollecting(objects.collection, parts.log)
-  const fetching = createFetching({ objects, files, snapshots: host.snapshots })
+  const uses = createFileUses(() => performance.now())
+  const evictions = startEvictions({ ...parts, objects, uses })
+  const fetching = createFetching({ objects, files, host, uses })
   return {
     sandboxes: withFetching(sandboxes, fetching, uploads),
     builds: withParents(builds, fetching, uploads),
-    access: accessTo(objects, uploads, sandboxes),
+    access: accessTo({ objects, uploads, sandboxes, uses, evictions }),
     async close() {
-      await Promise.all([uploads.close(), collecting.close()])
+      await Promise.all([uploads.close(), collecting.close(), evictions.close()])
       objects.close()
     },
   }
 }
 
-function accessTo(
-  objects: NodeObjects,
-  uploads: Uploads,
-  sandboxes: Pick<Sandboxes, 'adopt' | 'get'>,
-): ObjectAccess {
+function accessTo({
+  objects,
+  uploads,
+  sandboxes,
+  uses,
+  evictions,
+}: {
+  readonly objects: NodeObjects
+  readonly uploads: Uploads
+  readonly sandboxes: Pick<Sandboxes, 'adopt' | 'get'>
+  readonly uses: FileUses
+  readonly evictions: Evictions
+}): ObjectAccess {
   const { marks, deletions, transfers } = objects
   const fetches = createSandboxFetches({
-    begin: (request) => sandboxes.adopt(request, () => objects.sandboxes.fetch(request)),
+    async begin(request) {
+      using _use = await uses.begin(useKey('sandboxes', request.sandboxId))
+      await sandboxes.adopt(request, () => objects.sandboxes.fetch(request))
+    },
     receivedBytes: transfers.receivedBytes,
   })
   return {
     hasObjects: true,
     isDurable: objects.sandboxes.isDurable,
     durableOf: (kind, ids) => ids.filter((id) => marks.has(kind, id)),
+    evictedSnapshots: () => marks.list('evicted-snapshots'),
+    evictions: evictions.count,
     async deleteObjects(kind, id) {
       const prefix = `${kind}/${id}/`
       const isMarked = ofSandbox(id)
@@ -61,6 +80,7 @@ function accessTo(
       if (kind === 'sandboxes' && !mayBeStored) return
       await deletions.request(prefix)
       if (kind === 'sandboxes') await marks.removeWhere('sandboxes', isMarked)
+      if (kind === 'snapshots') await marks.removeWhere('evicted-snapshots', (one) => one === id)
       uploads.nudge()
     },
     async deleteEnded(ended) {
@@ -83,12 +103,13 @@ function ofSandbox(id: string): (mark: string) => boolean {
 interface FetchPorts {
   readonly objects: NodeObjects
   readonly files: Pick<TemplateFiles, 'findReadable'>
-  readonly snapshots: Pick<SnapshotStore, 'find'>
+  readonly host: Pick<Host, 'snapshots'>
+  readonly uses: FileUses
 }
 
 /** Fetches what a request needs and this node lacks. Requests for the same thing share one fetch. */
 function createFetching(ports: FetchPorts) {
-  const { objects, files, snapshots } = ports
+  const { objects, files, host, uses } = ports
   const underway = new Map<string, Promise<void>>()
   /** Continues when the caller leaves: the next request finds the files here. */
   const share = (key: string, fetch: () => Promise<void>): Promise<void> => {
@@ -106,10 +127,20 @@ function createFetching(ports: FetchPorts) {
       const fetch = () => objects.templates.fetch(templateId)
       await share(`template ${templateId}`, fetch).catch(ignoreMissing)
     },
-    async snapshot(snapshotId: string): Promise<void> {
-      if (await snapshots.find(snapshotId)) return
-      const fetch = () => objects.snapshots.fetch(snapshotId)
-      await share(`snapshot ${snapshotId}`, fetch).catch(ignoreMissing)
+    /** The snapshot stays on this node until the result is disposed. */
+    async snapshot(snapshotId: string): Promise<Disposable> {
+      const use = await uses.begin(useKey('snapshots', snapshotId))
+      try {
+        if (!(await host.snapshots.find(snapshotId))) {
+          const fetch = () => objects.snapshots.fetch(snapshotId)
+          await share(`snapshot ${snapshotId}`, fetch).catch(ignoreMissing)
+        }
+        void noteSnapshotUse(host, snapshotId)
+        return use
+      } catch (error) {
+        use[Symbol.dispose]()
+        throw error
+      }
     },
   }
 }
@@ -121,8 +152,11 @@ function withFetching(sandboxes: Sandboxes, fetching: Fetching, uploads: Uploads
     ...sandboxes,
     async create(request) {
       const { snapshotId, isNamed } = request
-      if (snapshotId !== undefined) await fetching.snapshot(snapshotId)
-      else if (!isNamed) await fetching.template(request.shape.templateId)
+      if (snapshotId !== undefined) {
+        using _use = await fetching.snapshot(snapshotId)
+        return await sandboxes.create(request)
+      }
+      if (!isNamed) await fetching.template(request.shape.templateId)
       return sandboxes.create(request)
     },
     async snapshot(sandboxId, snapshotId, options) {

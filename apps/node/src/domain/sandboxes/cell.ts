@@ -57,9 +57,18 @@ export interface CellRecord extends CellParts {
 
 /**
  * Cells in phase `making` are never adopted, because the process that made them is dead. `ready` cells have no owner
- * yet. `copying` cells run but may be frozen. A `resuming` cell goes back to `paused` when the resume fails.
+ * yet. `copying` cells run but may be frozen. A `resuming` cell goes back to `paused` when the resume fails. An `evicted`
+ * cell stands for a paused sandbox whose files are in the object store only: its folder has the record and nothing else.
  */
-export const phases = ['making', 'ready', 'running', 'copying', 'paused', 'resuming'] as const
+export const phases = [
+  'making',
+  'ready',
+  'running',
+  'copying',
+  'paused',
+  'resuming',
+  'evicted',
+] as const
 
 export type Phase = (typeof phases)[number]
 

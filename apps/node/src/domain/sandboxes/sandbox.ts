@@ -1,3 +1,4 @@
+import { Fault } from '@atoll/kit/fault'
 import type { CellRecord, Owner } from './cell.ts'
 import type { Slot } from '../network/slot.ts'
 
@@ -6,8 +7,21 @@ export interface RunningSandbox {
   readonly slot: Slot
 }
 
-/** A cell with an owner and no processes. */
+/** A cell with an owner and no processes. Its files may be evicted. */
 export type PausedSandbox = CellRecord & { readonly owner: Owner }
+
+/** Whether the files of a paused sandbox are in the object store only. */
+export function isEvicted({ phase }: Pick<CellRecord, 'phase'>): boolean {
+  return phase === 'evicted'
+}
+
+export function sandboxEvicted(sandboxId: string): Fault {
+  return new Fault(
+    'conflict',
+    'sandbox_evicted',
+    `Sandbox ${sandboxId} is paused, and its files are in the object store only: resume it first`,
+  )
+}
 
 export interface Identity {
   readonly sandboxId: string

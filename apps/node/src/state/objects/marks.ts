@@ -1,10 +1,11 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncFolder } from '@atoll/kit/atomic-file'
 import { listNames } from '../record-file.ts'
 
 /**
- * Notes which contents of this node are in the object store. A note that a crash loses costs a look into the store; a
- * note is made only after the store has the content.
+ * Notes which contents of this node are in the object store. A note is made only after the store has the content, and is on
+ * disk then: an eviction trusts it. The kind `evicted-snapshots` notes which of the snapshots this node has no files of.
  */
 export interface Marks {
   has(kind: MarkKind, name: string): boolean
@@ -13,7 +14,14 @@ export interface Marks {
   list(kind: MarkKind): readonly string[]
 }
 
-const markKinds = ['envd', 'layers', 'templates', 'snapshots', 'sandboxes'] as const
+const markKinds = [
+  'envd',
+  'layers',
+  'templates',
+  'snapshots',
+  'sandboxes',
+  'evicted-snapshots',
+] as const
 
 export type MarkKind = (typeof markKinds)[number]
 
@@ -27,7 +35,9 @@ export async function openMarks(dir: string): Promise<Marks> {
   return {
     has: (kind, name) => of(kind).has(name),
     async add(kind, name) {
-      await writeFile(join(dir, kind, name), '', { mode: 0o600 })
+      if (of(kind).has(name)) return
+      await writeFile(join(dir, kind, name), '', { mode: 0o600, flush: true })
+      await syncFolder(join(dir, kind))
       of(kind).add(name)
     },
     async removeWhere(kind, isUnwanted) {

@@ -18,6 +18,8 @@ export interface NeedsStore {
   upload(kept: Kept, signal: AbortSignal): Promise<Needs>
   /** Fetches what is missing here. Returns the name of the envd on this node. Throws a fault if this node cannot do. */
   fetch(kept: Kept, needs: Needs): Promise<string>
+  /** Whether another node could fetch them now. The layer is one of this node. */
+  areStored(layer: string, needs: Needs, signal: AbortSignal): Promise<boolean>
 }
 
 type Kept = Pick<CellParts, 'layer' | 'envd' | 'runtime'> & { readonly memory?: string }
@@ -41,6 +43,8 @@ export function createNeeds(ports: {
       await layers.fetch(kept.layer)
       return envds.fetch(needs.envd)
     },
+    areStored: async (layer, needs, signal) =>
+      (await layers.isStored(layer, signal)) && envds.isStored(needs.envd, signal),
   }
 }
 

@@ -16,6 +16,8 @@ export interface ObjectEnvds {
   upload(name: string, signal: AbortSignal): Promise<string>
   /** Makes sure that this node has a build. Returns its name on this node. */
   fetch(reference: string): Promise<string>
+  /** Whether the store has a build, and keeps it for days at least. */
+  isStored(reference: string, signal: AbortSignal): Promise<boolean>
 }
 
 const referencePattern = /^([0-9a-f]{8,64})\.([0-9a-f]{64})$/
@@ -77,6 +79,7 @@ export function createObjectEnvds(ports: {
       void fetching.catch(() => {}).finally(() => underway.delete(reference))
       return fetching
     },
+    isStored: (reference, signal) => claims.claim(pathOf(reference), signal),
   }
 }
 

@@ -15,6 +15,8 @@ export interface ObjectLayers {
   upload(layer: string, signal: AbortSignal): Promise<void>
   /** Fetches a layer and all below it that this node does not have. */
   fetch(layer: string): Promise<void>
+  /** Whether the store has a layer of this node and all below, and keeps them for days at least. */
+  isStored(layer: string, signal: AbortSignal): Promise<boolean>
 }
 
 /** Layers of Debian packages are named after their content, and have no record. */
@@ -92,6 +94,12 @@ export function createObjectLayers(ports: LayerPorts): ObjectLayers {
       for (const folder of steps.chain(layer)) await uploadOne(ports, folder, signal)
     },
     fetch,
+    async isStored(layer, signal) {
+      for (const folder of steps.chain(layer)) {
+        if (!(await ports.claims.claim(pathOf(basename(folder)), signal))) return false
+      }
+      return true
+    },
   }
 }
 

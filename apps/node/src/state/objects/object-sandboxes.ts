@@ -6,6 +6,7 @@ import type { CellRecord } from '../../domain/sandboxes/cell.ts'
 import { generationIn, isSameContent, nameOfContent } from '../../domain/sandboxes/content-name.ts'
 import type { ContentName } from '../../domain/sandboxes/content-name.ts'
 import type { FetchRequest } from '../../domain/sandboxes/fetch-request.ts'
+import { isEvicted } from '../../domain/sandboxes/sandbox.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Bundles } from '@atoll/objects/bundles'
 import { damagedObject } from '@atoll/objects/frames'
@@ -16,7 +17,7 @@ import type { Linked } from './linked-folders.ts'
 import type { Marks } from './marks.ts'
 import { Needs } from './needs.ts'
 import type { NeedsStore } from './needs.ts'
-import { downloadTo } from './object-snapshots.ts'
+import { downloadTo, hasParts } from './object-snapshots.ts'
 import type { Transfers } from './transfers.ts'
 
 /** Paused sandboxes in the object store, a bundle for each pause. */
@@ -24,10 +25,17 @@ export interface ObjectSandboxes {
   isDurable(record: PausedSandbox): boolean
   /** Notes that the store has a bundle of this node. Does nothing for paths of other things. */
   noteStored(path: string): Promise<void>
+  /** Notes that the store has a sandbox which this node has evicted. A restored backup has no notes. */
+  noteEvicted(record: PausedSandbox): Promise<void>
   /** `link` returns the files of exactly this content, or undefined if the sandbox has other content by now. */
   upload(record: PausedSandbox, work: UploadWork, signal: AbortSignal): Promise<void>
   /** Fetches a content as a paused cell of this node, whose record is on disk on return. */
   fetch(request: FetchRequest): Promise<PausedSandbox>
+  /**
+   * Asks the store whether it has all that a fetch of exactly this content needs. If its manifest or a part is gone, this
+   * node uploads the content again.
+   */
+  isStored(record: PausedSandbox, signal: AbortSignal): Promise<boolean>
 }
 
 export interface UploadWork {
@@ -40,19 +48,21 @@ const pathPattern = /^sandboxes\/([a-z0-9]+)\/(\d+(?:\.[a-z0-9]+)?)$/
 
 const Facts = z.object({ origin: z.string(), record: StoredCell, needs: Needs })
 
-export function createObjectSandboxes(ports: {
+interface SandboxObjectPorts {
   readonly transfers: Transfers
-  readonly bundles: Pick<Bundles, 'listPaths' | 'remove'>
+  readonly bundles: Pick<Bundles, 'findWhole' | 'listPaths' | 'remove'>
   readonly marks: Marks
   readonly needs: NeedsStore
   readonly records: Pick<RecordStore, 'adopt'>
   /** ID of this node. */
   readonly nodeId: string
-}): ObjectSandboxes {
+}
+
+export function createObjectSandboxes(ports: SandboxObjectPorts): ObjectSandboxes {
   const { transfers, bundles, marks, nodeId } = ports
 
   return {
-    isDurable: (record) => marks.has('sandboxes', markOf(record)),
+    isDurable: (record) => isEvicted(record) || marks.has('sandboxes', markOf(record)),
 
     async upload(record, { link, isCurrent }, signal) {
       const needs = await ports.needs.upload(record, signal)
@@ -71,33 +81,63 @@ export function createObjectSandboxes(ports: {
 
     noteStored: (path) => addMark(marks, path),
 
-    async fetch(request) {
-      const { sandboxId, generation, boot } = request
-      const manifest = await transfers.find(pathOf(sandboxId, request))
-      const facts = readFacts(manifest, Facts)
-      const { owner, memory, ...rest } = facts.record
-      if (owner?.sandboxId !== sandboxId || !isSameContent(rest, request)) throw damagedObject()
-      const kept = { ...rest, ...(!boot && memory !== undefined && { memory }) }
-      const envd = await ports.needs.fetch(kept, facts.needs)
-      const record = {
-        ...kept,
-        owner: { ...owner, generation },
-        envd,
-        cellId: `c${randomLabel(20)}`,
-        phase: 'paused',
-        disk: 'disk.img',
-      } satisfies CellRecord
-      // The mark comes first: a cell without its mark would look like outdated content of this node.
-      await marks.add('sandboxes', markOf(record))
-      await ports.records.adopt(record, (folder) =>
-        downloadTo(transfers, boot ? withoutMemory(manifest) : manifest, {
-          disk: join(folder, record.disk),
-          memoryDir: join(folder, 'memory'),
-        }),
-      )
-      return record
-    },
+    noteEvicted: (record) => marks.add('sandboxes', markOf(record)),
+
+    fetch: (request) => fetchPaused(ports, request),
+
+    isStored: (record, signal) => isStoredWhole(ports, record, signal),
   }
+}
+
+async function fetchPaused(
+  { transfers, marks, needs, records }: SandboxObjectPorts,
+  request: FetchRequest,
+): Promise<PausedSandbox> {
+  const { sandboxId, generation, boot } = request
+  const manifest = await transfers.find(pathOf(sandboxId, request))
+  const facts = readFacts(manifest, Facts)
+  const { owner, memory, ...rest } = facts.record
+  if (owner?.sandboxId !== sandboxId || !isSameContent(rest, request)) throw damagedObject()
+  const kept = { ...rest, ...(!boot && memory !== undefined && { memory }) }
+  const envd = await needs.fetch(kept, facts.needs)
+  const record = {
+    ...kept,
+    owner: { ...owner, generation },
+    envd,
+    cellId: `c${randomLabel(20)}`,
+    phase: 'paused',
+    disk: 'disk.img',
+  } satisfies CellRecord
+  // The mark comes first: a cell without its mark would look like outdated content of this node.
+  await marks.add('sandboxes', markOf(record))
+  await records.adopt(record, (folder) =>
+    downloadTo(transfers, boot ? withoutMemory(manifest) : manifest, {
+      disk: join(folder, record.disk),
+      memoryDir: join(folder, 'memory'),
+    }),
+  )
+  return record
+}
+
+async function isStoredWhole(
+  { bundles, marks, needs }: Pick<SandboxObjectPorts, 'bundles' | 'marks' | 'needs'>,
+  record: PausedSandbox,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { owner, layer, memory, keptGeneration, keptId } = record
+  // Without an ID, contents of two times of the database may share the name.
+  if (keptGeneration === undefined || keptId === undefined) return false
+  const content = { keptGeneration, keptId }
+  const manifest = await bundles.findWhole(pathOf(owner.sandboxId, content), signal)
+  if (!manifest) {
+    await marks.removeWhere('sandboxes', (mark) => mark === markOf(record))
+    return false
+  }
+  const facts = readFacts(manifest, Facts)
+  const isOwn = facts.record.owner?.sandboxId === owner.sandboxId
+  const isSame = isSameContent(facts.record, content) && facts.record.layer === layer
+  if (!isOwn || !isSame || !hasParts(manifest, memory)) return false
+  return needs.areStored(layer, facts.needs, signal)
 }
 
 async function addMark(marks: Marks, path: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { Bundles } from '@atoll/objects/bundles'
 import { readFacts } from '@atoll/objects/manifest'
+import type { Manifest } from '@atoll/objects/manifest'
 import { z } from 'zod'
 import type { Snapshot, SnapshotPlace, SnapshotStore } from '../../domain/sandboxes/snapshot.ts'
 import { StoredSnapshot } from '../snapshots.ts'
@@ -16,18 +18,24 @@ export interface ObjectSnapshots {
   upload(snapshot: Snapshot, signal: AbortSignal): Promise<void>
   /** Throws a fault when the store has no such snapshot, or this node cannot use it. */
   fetch(snapshotId: string): Promise<void>
+  /**
+   * Asks the store whether it has all that a fetch of this snapshot needs. If its manifest or a part is gone, this node
+   * uploads the snapshot again.
+   */
+  isStored(snapshot: Snapshot, signal: AbortSignal): Promise<boolean>
 }
 
 const Facts = z.object({ snapshot: StoredSnapshot, needs: Needs })
 
 export function createObjectSnapshots(ports: {
   readonly transfers: Transfers
+  readonly bundles: Pick<Bundles, 'findWhole'>
   readonly marks: Marks
   readonly needs: NeedsStore
   readonly links: LinkedFolders
   readonly snapshots: SnapshotStore
 }): ObjectSnapshots {
-  const { transfers, marks, snapshots } = ports
+  const { transfers, bundles, marks, snapshots } = ports
   return {
     async upload(snapshot, signal) {
       const { snapshotId } = snapshot
@@ -57,8 +65,27 @@ export function createObjectSnapshots(ports: {
         downloadTo(transfers, manifest, place),
       )
       await marks.add('snapshots', snapshotId)
+      await marks.removeWhere('evicted-snapshots', (id) => id === snapshotId)
+    },
+
+    async isStored({ snapshotId, layer, memory }, signal) {
+      const manifest = await bundles.findWhole(pathOf(snapshotId), signal)
+      if (!manifest) {
+        await marks.removeWhere('snapshots', (id) => id === snapshotId)
+        return false
+      }
+      const { snapshot, needs } = readFacts(manifest, Facts)
+      const isSame = snapshot.snapshotId === snapshotId && snapshot.layer === layer
+      if (!isSame || !hasParts(manifest, memory)) return false
+      return ports.needs.areStored(layer, needs, signal)
     },
   }
+}
+
+/** Whether a bundle has a disk, and the memory if there is any. */
+export function hasParts({ parts }: Pick<Manifest, 'parts'>, memory: string | undefined): boolean {
+  const names = new Set(parts.map(({ name }) => name))
+  return names.has('disk') && (memory === undefined || names.has('memory'))
 }
 
 /** Fills the place of a snapshot or of a paused sandbox. */

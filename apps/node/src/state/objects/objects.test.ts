@@ -36,6 +36,7 @@ async function setup(t: TestContext) {
   const needs = {
     upload: async () => ({ envd: 'e', cpu: noCpu }),
     fetch: async () => 'e',
+    areStored: async () => true,
   }
   const sandboxes = createObjectSandboxes({
     ...{ transfers, bundles, marks, needs, records, nodeId: 'n1' },

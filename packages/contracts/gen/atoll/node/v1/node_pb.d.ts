@@ -249,6 +249,13 @@ export declare type MeasureNodeResponse = Message<"atoll.node.v1.MeasureNodeResp
    * @generated from field: repeated atoll.node.v1.SnapshotPool snapshot_pools = 23;
    */
   snapshotPools: SnapshotPool[];
+
+  /**
+   * Removals of files that the object store has too, since the start of the node agent.
+   *
+   * @generated from field: uint64 evictions = 24;
+   */
+  evictions: bigint;
 };
 
 /**
