@@ -32,19 +32,23 @@ const roots = ['apps', 'packages', 'tests', 'bench', 'tools']
 
 export async function readStyle(root: string): Promise<StyleReport> {
   const programs = join(root, 'node_modules/.bin')
-  const args = [
-    ['--config', join(import.meta.dirname, 'style.oxlintrc.json')],
-    ['--ignore-pattern', '**/gen/**'],
-    ['--format', 'json'],
-    roots,
-  ].flat()
-  const { stdout, stderr } = await tryRun(join(programs, 'oxlint'), args, {
-    cwd: root,
-    env: { ...process.env, PATH: `${programs}:${process.env.PATH}` },
-    timeoutMs: 300_000,
-  })
-  if (!stdout.startsWith('{')) throw new Error(`oxlint printed no report: ${stdout}${stderr}`)
-  return sortDiagnostics(JSON.parse(stdout).diagnostics)
+  const diagnostics: Diagnostic[] = []
+  // Folder by folder, since the output of a program has a limit. Apps import packages, and no folder imports back.
+  for (const folder of roots) {
+    const args = [
+      ['--config', join(import.meta.dirname, 'style.oxlintrc.json')],
+      ['--ignore-pattern', '**/gen/**'],
+      ['--format', 'json', folder],
+    ].flat()
+    const { stdout, stderr } = await tryRun(join(programs, 'oxlint'), args, {
+      cwd: root,
+      env: { ...process.env, PATH: `${programs}:${process.env.PATH}` },
+      timeoutMs: 300_000,
+    })
+    if (!stdout.startsWith('{')) throw new Error(`oxlint printed no report: ${stdout}${stderr}`)
+    diagnostics.push(...JSON.parse(stdout).diagnostics)
+  }
+  return sortDiagnostics(diagnostics)
 }
 
 function sortDiagnostics(diagnostics: readonly Diagnostic[]): StyleReport {
