@@ -92,10 +92,13 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   })
   await logStart(runtime, adopted, log)
   const objects = await openObjects({ config, host, runtime, files, envd, log, ...identity })
-  const served = serveObjects(objects, { ...open, config, host, files, events, sweeping, log })
-  const { sandboxes, builds } = served
-  const logging = startLogs({ dataDir, ...open, events, log })
+  const logging = startLogs({ dataDir, ...open, events, stored: objects?.logs, log })
   const { logs } = logging
+  const served = serveObjects(objects, {
+    ...open,
+    ...{ config, host, files, events, sweeping, logs, log },
+  })
+  const { sandboxes, builds } = served
   const transport = serveInMemory(
     {
       sandboxes: withLastEntries(sandboxes, logs),

@@ -77,7 +77,7 @@ export function openManifest(sealed: Buffer, path: string, keys: ObjectKeys): Ma
   const formats = Formats.safeParse(body)
   if (!formats.success) throw damagedObject()
   const { format, factsFormat } = formats.data
-  if (format > newestFormat || factsFormat > newestFactsFormat) throw newerManifest(path)
+  if (format > newestFormat || factsFormat > newestFactsFormat) throw newerObject(path)
   const parsed = Stored.safeParse(body)
   if (!parsed.success) throw damagedObject()
   const manifest = parsed.data
@@ -105,7 +105,7 @@ function identityOf(path: string): string {
   return `object:${path}`
 }
 
-function newerManifest(path: string): Fault {
+export function newerObject(path: string): Fault {
   return new Fault(
     'unavailable',
     'object_unreadable',

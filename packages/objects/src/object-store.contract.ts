@@ -87,6 +87,21 @@ export function checkObjectStore(open: () => Promise<ObjectStore>): void {
     await assert.rejects(store.read(`${folder}/big`, 100))
   })
 
+  test('a list in pages continues after a key, in the order of the keys', async () => {
+    const { store, folder } = await setup()
+    for (const name of ['b/2', 'a/9', 'b/10', 'c/1']) {
+      await store.create(`${folder}/${name}`, Buffer.from(name))
+    }
+    const after = async (name: string, prefix = '') =>
+      (await store.listAfter(`${folder}/${prefix}`, name && `${folder}/${name}`)).map((key) =>
+        key.slice(folder.length + 1),
+      )
+    assert.deepEqual(await after(''), ['a/9', 'b/10', 'b/2', 'c/1'])
+    assert.deepEqual(await after('b/10'), ['b/2', 'c/1'])
+    assert.deepEqual(await after('b/10', 'b/'), ['b/2'])
+    assert.deepEqual(await after('c/1'), [])
+  })
+
   test('lists and deletions reach exactly the keys with a prefix', async () => {
     const { store, folder } = await setup()
     for (const name of ['a/1', 'a/2', 'ab/1']) {

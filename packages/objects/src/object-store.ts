@@ -14,6 +14,8 @@ export interface ObjectStore {
   /** Returns the size of an object; undefined if there is none. */
   size(key: string, signal?: AbortSignal): Promise<number | undefined>
   list(prefix: string, signal?: AbortSignal): Promise<string[]>
+  /** Returns up to 1,000 keys with a prefix that come after `after` in the order of their bytes. Empty: the end. */
+  listAfter(prefix: string, after: string, signal?: AbortSignal): Promise<string[]>
   /** Succeeds for keys that do not exist. */
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>
   /** Removes what interrupted uploads of keys with this prefix have left. */

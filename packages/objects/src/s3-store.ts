@@ -113,7 +113,9 @@ function writeMethods(place: Place): Pick<ObjectStore, 'create' | 'upload'> {
   }
 }
 
-function readMethods(place: Place): Pick<ObjectStore, 'read' | 'open' | 'size' | 'list'> {
+function readMethods(
+  place: Place,
+): Pick<ObjectStore, 'read' | 'open' | 'size' | 'list' | 'listAfter'> {
   const { client, bucket, prefix } = place
   const get = (key: string, signal: AbortSignal | undefined) =>
     client.send(new GetObjectCommand(at(place, key)), options(signal)).catch(undefinedIfAbsent)
@@ -158,6 +160,15 @@ function readMethods(place: Place): Pick<ObjectStore, 'read' | 'open' | 'size' |
         token = page.IsTruncated === true ? page.NextContinuationToken : undefined
       } while (token !== undefined)
       return keys
+    },
+
+    async listAfter(wanted, after, signal) {
+      const request = new ListObjectsV2Command({
+        ...{ Bucket: bucket, Prefix: `${prefix}${wanted}` },
+        ...(after !== '' && { StartAfter: `${prefix}${after}` }),
+      })
+      const { Contents = [] } = await client.send(request, options(signal))
+      return Contents.map(({ Key = '' }) => Key.slice(prefix.length))
     },
   }
 }
@@ -206,6 +217,7 @@ function translateErrors(methods: ObjectStore): ObjectStore {
     open: translate(methods.open),
     size: translate(methods.size),
     list: translate(methods.list),
+    listAfter: translate(methods.listAfter),
     delete: translate(methods.delete),
     abandonUploads: translate(methods.abandonUploads),
   }

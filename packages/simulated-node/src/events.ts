@@ -9,7 +9,7 @@ export type NodeEvent =
   | { case: 'paused'; value: { sandboxId: string } }
 
 /** Publishes events to all followers. Events between `follow` and the first read are not lost. */
-export function createEvents() {
+export function createEvents(onPublish: (event: NodeEvent) => void = () => {}) {
   const followers = new Set<ReadableStreamDefaultController<NodeEvent>>()
   const lose = (follower: ReadableStreamDefaultController<NodeEvent>) => {
     if (followers.delete(follower)) {
@@ -21,6 +21,7 @@ export function createEvents() {
       return followers.size
     },
     publish(event: NodeEvent) {
+      onPublish(event)
       for (const follower of followers) follower.enqueue(event)
     },
     drop() {

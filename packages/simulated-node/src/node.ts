@@ -133,14 +133,14 @@ interface FailureControls {
 
 /**
  * `newAddress` returns the address for a new or resumed sandbox. `objects` is shared by the nodes of a fleet: a pause is in
- * it at once.
+ * it at once, and so is the log of a sandbox that was paused or has ended.
  */
 export function simulateNode(
   newAddress: () => string = () => '127.0.0.2',
   nodeId = 'sim',
   objects?: NodeState['objects'],
 ): SimulatedNode {
-  const events = createEvents()
+  const events = createEvents((event) => logs.follow(event))
   const failures = createFailureInjector()
   const state: NodeState = {
     ...{ running: new Map(), paused: new Map(), snapshots: new Map() },
@@ -150,9 +150,9 @@ export function simulateNode(
   let facts = { ...simulatedFacts, hasObjects: objects !== undefined }
   const usage = simulateUsage(state)
   const keeping = { keepsMemory: () => keepsMemory, sizeOf: usage.sizeOf }
-  const pauses = simulatePauses(state, keeping)
+  const [warmPool, logs] = [simulateWarmPool(failures), simulateLogs(state)]
+  const pauses = simulatePauses(state, { ...keeping, fetchLog: logs.fetch })
   const snapshots = simulateSnapshots(state, keeping)
-  const [warmPool, logs] = [simulateWarmPool(failures), simulateLogs(failures.throwIfDown)]
   const [changes, connections] = [simulateChanges(state), simulateConnections(state)]
   const [builds, catalogue] = [simulateBuilds(state), simulateCatalogue(failures)]
   const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
@@ -176,7 +176,7 @@ export function simulateNode(
     ...{ running: state.running, paused: state.paused },
     ...{ snapshots: state.snapshots, durableFiles: state.durableFiles },
     killed: sandboxes.killed,
-    ...{ logs, changes, connections, builds, catalogue },
+    ...{ logs: logs.controls, changes, connections, builds, catalogue },
     stock: warmPool.stock,
     unstock: (id) => void warmPool.take(id),
     dropMemorySupport: () => void (keepsMemory = false),

@@ -15,10 +15,11 @@ type Methods = Pick<
 interface PauseOptions {
   readonly keepsMemory: () => boolean
   readonly sizeOf: (id: string, withMemory: boolean) => bigint
+  readonly fetchLog: (id: string) => void
 }
 
 /** Simulates pausing and resuming sandboxes. */
-export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseOptions) {
+export function simulatePauses(state: NodeState, { keepsMemory, sizeOf, fetchLog }: PauseOptions) {
   const { running, paused, events, failures } = state
   const checkReadable = (sandboxId: string) => {
     if (paused.get(sandboxId)?.isQuarantined) {
@@ -51,7 +52,7 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf }: PauseO
       await failures.apply('pause', 'after')
       return { sizeBytes: sizeOf(sandboxId, keepMemory) }
     },
-    fetchSandbox: (request) => fetchPaused(state, request),
+    fetchSandbox: (request) => fetchPaused(state, request, fetchLog),
     async resumeSandbox(request) {
       const { sandboxId, boot, accessToken, network, ingress, generation } = request
       failures.throwIfDown()
@@ -104,6 +105,7 @@ function keep({ paused, objects }: NodeState, sandboxId: string, sandbox: Paused
 async function fetchPaused(
   state: NodeState,
   request: Pick<FetchSandboxRequest, 'sandboxId' | 'keptGeneration' | 'keptId' | 'generation'>,
+  fetchLog: (id: string) => void,
 ) {
   const { sandboxId, keptGeneration, keptId, generation } = request
   await state.failures.apply('fetch')
@@ -116,6 +118,7 @@ async function fetchPaused(
     if (isSame && !earlier.isEvicted) return {}
     if (!isSame) throw new ConnectError('there is content that is not older', Code.AlreadyExists)
   }
+  fetchLog(sandboxId)
   state.paused.set(sandboxId, { ...content, generation })
   await state.failures.apply('fetch', 'after')
   return {}

@@ -17,12 +17,27 @@ export interface NodeState {
   readonly snapshots: Map<string, SimulatedSnapshot>
   readonly events: ReturnType<typeof createEvents>
   readonly failures: FailureInjector
-  /** Paused sandboxes in the object store that several nodes share, by ID and paused generation. Undefined: none. */
-  readonly objects: Map<string, PausedSandbox> | undefined
+  /** Undefined: the node has no object store. */
+  readonly objects: SimulatedObjects | undefined
   /** IDs of snapshots and built templates that the object store has. */
   readonly durableFiles: Set<string>
   /** Returns the address for a new or resumed sandbox. */
   newAddress(): string
+}
+
+/** Object store that several simulated nodes share: paused sandboxes by ID and paused generation, and what is beside them. */
+export interface SimulatedObjects extends Map<string, PausedSandbox> {
+  /** Logs of sandboxes that ended or were paused, by ID. */
+  readonly logs: Map<string, readonly SimulatedEntry[]>
+  /** Makes reads of logs fail, and uploads of logs get lost. */
+  isDown: boolean
+}
+
+export interface SimulatedEntry {
+  readonly at: number
+  readonly level?: 'debug' | 'info' | 'warn' | 'error'
+  readonly message: string
+  readonly fields?: Readonly<Record<string, string>>
 }
 
 export interface SimulatedSandbox {

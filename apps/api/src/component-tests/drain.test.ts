@@ -5,6 +5,7 @@ import type { Clock } from '@atoll/kit/clock'
 import { systemClock } from '@atoll/kit/clock'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '@atoll/simulated-node/node'
+import { simulateObjects } from '@atoll/simulated-node/objects'
 import { Code } from '@connectrpc/connect'
 import type { Sandbox } from '../domain/sandboxes/sandbox.ts'
 import { manualClock, startApiUnderTest } from '../sim/api.ts'
@@ -22,7 +23,7 @@ interface SetUpOptions {
 }
 
 async function setUp(options: SetUpOptions = {}) {
-  const objects = options.hasObjects === false ? undefined : new Map()
+  const objects = options.hasObjects === false ? undefined : simulateObjects()
   const first = simulateNode(undefined, 'first', objects)
   const second = simulateNode(undefined, 'second', objects)
   const third = simulateNode(undefined, 'third', objects)

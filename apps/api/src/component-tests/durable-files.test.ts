@@ -3,13 +3,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '@atoll/simulated-node/node'
+import { simulateObjects } from '@atoll/simulated-node/objects'
 import { startApiUnderTest } from '../sim/api.ts'
 import type { ApiUnderTest } from '../sim/api.ts'
 import { build } from '../sim/build-client.ts'
 import { takeSnapshot } from '../sim/snapshot-client.ts'
 
 async function setUp() {
-  const objects = new Map()
+  const objects = simulateObjects()
   const first = simulateNode(undefined, 'first', objects)
   const second = simulateNode(undefined, 'second', objects)
   const api = await startApiUnderTest({ node: first, others: [second] })

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '@atoll/simulated-node/node'
+import { simulateObjects } from '@atoll/simulated-node/objects'
 import { Code } from '@connectrpc/connect'
 import { end } from '../domain/sandboxes/sandbox.ts'
 import { startApiUnderTest } from '../sim/api.ts'
 
 async function setUp() {
-  const objects = new Map()
+  const objects = simulateObjects()
   const first = simulateNode(undefined, 'first', objects)
   const second = simulateNode(undefined, 'second', objects)
   const api = await startApiUnderTest({ node: first, others: [second] })
@@ -43,7 +44,7 @@ test('a sandbox that dies by itself after a pause leaves no objects, but those o
   const key = `${id}.1`
   assert.deepEqual([...objects.keys()], [key])
   // As after a restore of the database, which does not know of this pause.
-  objects.set(`${id}.9`, objects.get(key))
+  objects.set(`${id}.9`, objects.get(key) ?? assert.fail('no content'))
   home.end(id, 'ran out of memory')
   await fleet.waitUntilDeleted()
   assert.deepEqual([...objects.keys()], [`${id}.9`])

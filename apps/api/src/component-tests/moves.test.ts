@@ -63,7 +63,7 @@ test('content that is gone from the store answers 503 and is never replaced by a
   await fleet.pause()
   await fleet.waitUntilDurable()
   await lose(api, first)
-  const [key = '', content] = [...objects][0] ?? []
+  const [key, content] = [...objects][0] ?? assert.fail('no content')
   objects.delete(key)
   const refused = await fleet.resume()
   assert.equal(refused.status, 503)
@@ -204,8 +204,10 @@ test('content of the same generation from before a restore does not count as upl
   await using fleet = await setUp()
   const { api, first, objects, id } = fleet
   // The object store has a pause of this generation that the restored database and node do not know.
-  objects.set = (key, content) =>
+  objects.set = (key, content) => {
     Map.prototype.set.call(objects, key, { ...content, keptId: 'before' })
+    return objects
+  }
   await fleet.pause()
   await waitFor(
     'the ID of the pause',
@@ -229,7 +231,7 @@ test('a node that was restored from a backup fetches the newer content', async (
   await api.restart()
   const record = await fleet.record()
   assert.deepEqual([record?.keptGeneration, record?.durableGeneration], [2, 2])
-  const content = objects.get(`${id}.2`)
+  const content = objects.get(`${id}.2`) ?? assert.fail('no content')
   objects.delete(`${id}.2`)
   assert.equal((await fleet.resume()).status, 503, 'older content never runs')
   assert.equal((await fleet.record())?.keptGeneration, 2)

@@ -5,18 +5,19 @@ import { idOf } from '../app/nodes/fleet.ts'
 import { startVisits } from '../app/nodes/visits.ts'
 import type { Core } from './core.ts'
 
-/** Sandbox logs, which the node stores. */
+/** Sandbox logs, which nodes and their object store keep. */
 export interface LogParts {
   readonly logs: Logs
   /** Starts to delete old logs. */
   startDeletion(): { close(): Promise<void> }
 }
 
-export function createLogParts({ stores, fleet, liveApis, clock, log }: Core): LogParts {
+export function createLogParts(core: Core): LogParts {
+  const { stores, fleet, placing, liveApis, clock, log } = core
   return {
     logs: createLogs({
       ...{ store: stores.sandboxes, owners: stores.logOwners },
-      ...{ fleet, clock },
+      ...{ fleet, placing, clock },
     }),
     startDeletion: () =>
       fleet.forEachRegistered((member) =>

@@ -37,6 +37,12 @@ export interface LastLine {
 
 export interface LogNode {
   read(sandboxId: string, query: LogQuery, signal: AbortSignal): Promise<LogEntry[]>
+  /** Reads what nodes have uploaded to the object store. Undefined if it has no log of this sandbox. */
+  readStored(
+    sandboxId: string,
+    query: LogQuery,
+    signal: AbortSignal,
+  ): Promise<LogEntry[] | undefined>
   /** Omits sandboxes that are not on the node, and those without a line. */
   lastLines(sandboxIds: readonly string[], signal: AbortSignal): Promise<LastLine[]>
   list(signal: AbortSignal): Promise<KeptLog[]>

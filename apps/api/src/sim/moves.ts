@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { waitFor } from '@atoll/kit/wait'
 import { simulateNode } from '@atoll/simulated-node/node'
 import type { SimulatedNode } from '@atoll/simulated-node/node'
+import { simulateObjects } from '@atoll/simulated-node/objects'
 import { Code } from '@connectrpc/connect'
 import { isDurable } from '../domain/sandboxes/sandbox-pause.ts'
 import { fleetWithoutNodes, startApiUnderTest } from './api.ts'
@@ -20,7 +21,7 @@ interface MoveOptions {
 /** Two nodes, and a sandbox on the first. */
 export async function setUpMoves(options: MoveOptions = {}) {
   const { withObjects = ['first', 'second'], isFleet = false } = options
-  const objects = new Map()
+  const objects = simulateObjects()
   const simulate = (id: 'first' | 'second') =>
     simulateNode(undefined, id, withObjects.includes(id) ? objects : undefined)
   const [first, second] = [simulate('first'), simulate('second')]

@@ -5,6 +5,7 @@ import { createSandboxLogs } from '../app/logs/collect-logs.ts'
 import type { SandboxLogs } from '../app/logs/collect-logs.ts'
 import type { SandboxEvents } from '../app/lifecycle/events.ts'
 import type { Sandboxes } from '../app/lifecycle/sandboxes.ts'
+import type { StoredLogs } from '../domain/sandboxes/log.ts'
 import { readEnvdLogs } from '../envd/read-logs.ts'
 import { createLogFiles } from '../state/logs.ts'
 
@@ -18,6 +19,8 @@ export function startLogs(parts: {
   readonly dataDir: string
   readonly sandboxes: Pick<Sandboxes, 'running' | 'get' | 'isPausing' | 'quarantined'>
   readonly events: SandboxEvents
+  /** Logs in the object store, if there is one. */
+  readonly stored: Pick<StoredLogs, 'read'> | undefined
   isAsleep(cellId: string): boolean
   readonly log: Logger
 }): { readonly logs: SandboxLogs; close(): Promise<void> } {
@@ -31,6 +34,7 @@ export function startLogs(parts: {
     sandboxes.running().filter(({ record }) => !sandboxes.isPausing(record.owner.sandboxId))
   const logs = createSandboxLogs({
     files: createLogFiles(join(parts.dataDir, 'sandbox-logs')),
+    stored: parts.stored,
     running: () =>
       // Skip sandboxes that are being paused: a half-open connection prevents the checkpoint.
       awake().map(({ record, slot }) => ({
@@ -69,7 +73,9 @@ async function followEnds(
   logs: SandboxLogs,
 ): Promise<void> {
   for await (const event of events) {
-    if (event.kind === 'ended') await logs.ended(event.sandboxId, event.reason)
+    if (event.kind !== 'ended') continue
+    if (event.isElsewhere) logs.forget(event.sandboxId)
+    else await logs.ended(event.sandboxId, event.reason)
   }
 }
 

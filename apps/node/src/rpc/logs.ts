@@ -2,6 +2,7 @@ import { LogLevel, NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_p
 import type { ServiceImpl } from '@connectrpc/connect'
 import { Fault } from '@atoll/kit/fault'
 import type { SandboxLogs } from '../app/logs/collect-logs.ts'
+import type { ObjectAccess } from '../app/objects/object-access.ts'
 import { checkId } from '../domain/sandboxes/cell.ts'
 import type { LogLevel as Level } from '../domain/sandboxes/log.ts'
 
@@ -9,19 +10,19 @@ const maxLastLines = 100
 
 export function logMethods(
   logs: SandboxLogs,
+  objects: Pick<ObjectAccess, 'readLog'>,
 ): Pick<ServiceImpl<typeof NodeService>, 'readLogs' | 'listLogs' | 'listLastLines' | 'deleteLogs'> {
   return {
-    async readLogs({ sandboxId, fromMs, beforeMs, newestFirst, limit, minLevel, search }) {
+    async readLogs({ sandboxId, fromMs, beforeMs, minLevel, fromObjects, ...rest }) {
       checkId(sandboxId)
-      const entries = await logs.read({
-        sandboxId,
+      const { newestFirst, limit, search } = rest
+      const query = {
+        ...{ sandboxId, newestFirst, limit, search },
         fromMs: fromMs === undefined ? undefined : Number(fromMs),
         beforeMs: beforeMs === undefined ? undefined : Number(beforeMs),
-        newestFirst,
-        limit,
         minLevel: names[minLevel],
-        search,
-      })
+      }
+      const entries = await (fromObjects ? objects.readLog(query) : logs.read(query))
       return {
         entries: entries.map(({ at, level, message, fields }) => ({
           atMs: BigInt(at),

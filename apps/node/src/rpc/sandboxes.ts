@@ -94,7 +94,8 @@ export function movingMethods(
     },
 
     async killSandbox({ sandboxId, generation, deleteObjects }) {
-      await sandboxes.kill(sandboxId, { generation })
+      const isElsewhere = objects.hasObjects && !deleteObjects
+      await sandboxes.kill(sandboxId, { generation, isElsewhere })
       // Not before: a kill for an older generation is refused.
       if (deleteObjects) await objects.deleteObjects('sandboxes', sandboxId)
       else await objects.forgetSandbox(sandboxId)

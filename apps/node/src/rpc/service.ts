@@ -55,7 +55,7 @@ function nodeService(parts: ServiceParts): ServiceImpl<typeof NodeService> {
     ...movingMethods(sandboxes, objects),
     ...sandboxViewMethods(sandboxes, parts.events, objects),
     ...snapshotMethods(parts.snapshots, objects, pools),
-    ...logMethods(parts.logs),
+    ...logMethods(parts.logs, objects),
     ...changeMethods(parts.changes),
     ...connectionMethods(parts.listConnections, parts.listDenied),
     ...buildMethods(parts.builds, parts.files, objects),

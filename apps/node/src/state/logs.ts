@@ -73,6 +73,18 @@ export function createLogFiles(dir: string, fileLimitBytes = 1024 * 1024): LogFi
       return [...logs.values()]
     },
 
+    async find(sandboxId) {
+      const paths = [newer(sandboxId), older(sandboxId)]
+      const stats = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)))
+      const found = stats.filter((one) => one !== undefined)
+      if (found.length === 0) return undefined
+      return {
+        sandboxId,
+        sizeBytes: found.reduce((sum, { size }) => sum + size, 0),
+        writtenAtMs: Math.max(...found.map(({ mtimeMs }) => mtimeMs)),
+      }
+    },
+
     async remove(sandboxId) {
       states.delete(sandboxId)
       for (const path of [newer(sandboxId), older(sandboxId)]) await rm(path, { force: true })

@@ -67,7 +67,9 @@ export function createMemoryStore(): MemoryStore {
 function queries(
   objects: ReadonlyMap<string, Buffer>,
   check: (signal?: AbortSignal) => void,
-): Pick<ObjectStore, 'size' | 'list' | 'abandonUploads'> {
+): Pick<ObjectStore, 'size' | 'list' | 'listAfter' | 'abandonUploads'> {
+  const keysWith = (prefix: string) =>
+    [...objects.keys()].filter((key) => key.startsWith(prefix)).toSorted()
   return {
     async size(key, signal) {
       check(signal)
@@ -76,7 +78,14 @@ function queries(
 
     async list(prefix, signal) {
       check(signal)
-      return [...objects.keys()].filter((key) => key.startsWith(prefix)).toSorted()
+      return keysWith(prefix)
+    },
+
+    async listAfter(prefix, after, signal) {
+      check(signal)
+      return keysWith(prefix)
+        .filter((key) => key > after)
+        .slice(0, 1_000)
     },
 
     async abandonUploads(_prefix, signal) {

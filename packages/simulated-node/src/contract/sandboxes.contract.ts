@@ -52,6 +52,8 @@ export function testSandboxes(node: NodeUnderTest): void {
     await failsWith(Code.NotFound, node.client.updateNetwork({ sandboxId, network: {} }))
     assert.deepEqual((await node.client.sampleSandboxes({ sandboxId })).samples, [])
     assert.deepEqual((await node.client.readLogs({ sandboxId, limit: 10 })).entries, [])
+    const fromObjects = node.client.readLogs({ sandboxId, limit: 10, fromObjects: true })
+    await failsWith(Code.InvalidArgument, fromObjects)
     assert.deepEqual((await node.client.listLastLines({ sandboxIds: [sandboxId] })).lines, [])
     const { sandboxes } = await node.client.listDenied({ sinceMs: 0n })
     assert.ok(!sandboxes.some((denied) => denied.sandboxId === sandboxId))

@@ -1,8 +1,10 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import { logWindowMs, windowOf } from '../../domain/log.ts'
-import type { LastLine, LogEntry, LogLevel, LogNode, LogOwners } from '../../domain/log.ts'
+import type { LastLine, LogEntry, LogLevel, LogOwners, LogQuery } from '../../domain/log.ts'
 import type { Fleet } from '../nodes/fleet.ts'
+import type { Placing } from '../nodes/placing.ts'
+import { createReadStored } from './read-stored.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 
 /** Logs of a team's sandboxes, including ended ones. */
@@ -33,26 +35,31 @@ export interface AroundRequest {
 }
 
 const timeoutMs = 10_000
+/** A node that sends no heartbeats may still answer. */
+const goneTimeoutMs = 2_000
 const lastLinesTimeoutMs = 3_000
 
 export function createLogs(deps: {
   readonly store: Pick<SandboxStore, 'find'>
   readonly owners: Pick<LogOwners, 'nodesOf'>
-  readonly fleet: Pick<Fleet, 'member'>
+  readonly fleet: Pick<Fleet, 'member' | 'ids'>
+  readonly placing: Pick<Placing, 'conditionOf'>
   readonly clock: Clock
 }): Logs {
-  const { store, owners, fleet, clock } = deps
+  const { store, owners, fleet, placing, clock } = deps
+  const readStored = createReadStored({ fleet, placing })
 
-  async function read(
-    { teamId, sandboxId }: LogOwner,
-    query: Parameters<LogNode['read']>[1],
-  ): Promise<LogEntry[]> {
+  async function read({ teamId, sandboxId }: LogOwner, query: LogQuery): Promise<LogEntry[]> {
     const sandbox = await store.find(sandboxId)
     if (sandbox?.teamId !== teamId) return []
-    return fleet
-      .member(sandbox.nodeId)
-      .logs.read(sandboxId, query, AbortSignal.timeout(timeoutMs))
-      .catch((cause: unknown) => absent(cause))
+    const { nodeId } = sandbox
+    const isGone = placing.conditionOf(nodeId) === 'gone'
+    const limit = AbortSignal.timeout(isGone ? goneTimeoutMs : timeoutMs)
+    try {
+      return await fleet.member(nodeId).logs.read(sandboxId, query, limit)
+    } catch (cause) {
+      return (await readStored(nodeId, sandboxId, query)) ?? absent(cause)
+    }
   }
 
   return {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock } from '@atoll/kit/clock'
 import { silentLogger } from '@atoll/kit/log'
+import { simulateObjects } from '@atoll/simulated-node/objects'
 import { simulateNode } from '@atoll/simulated-node/node'
 import { connectLink } from '../../nodes/connect-link.ts'
 import { createFleet } from '../nodes/fleet.ts'
@@ -19,7 +20,7 @@ async function setUp(ids: readonly string[]) {
     claimRecords: async () => 0,
     find: async () => undefined,
   }
-  const nodes = ids.map((id) => simulateNode(undefined, id, new Map()))
+  const nodes = ids.map((id) => simulateNode(undefined, id, simulateObjects()))
   const fleet = createFleet({ store, clock: systemClock, log: silentLogger })
   for (const { transport } of nodes) fleet.add(connectLink(transport))
   const loads = createLoads()

@@ -11,6 +11,7 @@ export type SandboxEvent =
       readonly sandboxId: string
       readonly generation: number
       readonly reason: string
+      readonly isElsewhere?: boolean
     }
 
 export interface SandboxEvents {
@@ -18,7 +19,8 @@ export interface SandboxEvents {
   started(sandbox: RunningSandbox): void
   pausing(sandboxId: string): void
   paused(sandboxId: string): void
-  ended(owner: Pick<Owner, 'sandboxId' | 'generation'>, reason: string): void
+  /** `isElsewhere`: another node has the sandbox, and only this node forgets it. */
+  ended(owner: Pick<Owner, 'sandboxId' | 'generation'>, reason: string, isElsewhere?: boolean): void
   /** Yields all events from the call on. */
   watch(signal: AbortSignal): AsyncIterable<SandboxEvent>
 }
@@ -32,9 +34,10 @@ export function createSandboxEvents(
     pausing: (sandboxId) => emit({ kind: 'pausing', sandboxId }),
     paused: (sandboxId) => emit({ kind: 'paused', sandboxId }),
     started: (sandbox) => emit({ kind: 'started', sandbox }),
-    ended({ sandboxId, generation = 0 }, reason) {
+    ended({ sandboxId, generation = 0 }, reason, isElsewhere) {
       onEnd(sandboxId, reason)
-      emit({ kind: 'ended', sandboxId, generation, reason })
+      const event = { kind: 'ended', sandboxId, generation, reason } as const
+      emit({ ...event, ...(isElsewhere && { isElsewhere }) })
     },
     watch: (signal) => unwrap(on(emitter, 'event', { signal })),
   }

@@ -18,8 +18,8 @@ export interface KillPorts {
 
 /** Ends sandboxes and removes what they leave on the host. Callers serialize the calls for one sandbox. */
 export interface Kill {
-  /** Ends a sandbox in any state. Succeeds when there is none. */
-  any(sandboxId: string, reason: string): Promise<void>
+  /** Ends a sandbox in any state. Succeeds when there is none. `isElsewhere`: another node has it. */
+  any(sandboxId: string, reason: string, isElsewhere?: boolean): Promise<void>
   /** Ends a sandbox whose first process is dead or hangs, and reports why. */
   broken(sandbox: RunningSandbox): Promise<void>
   isDead(sandbox: RunningSandbox): boolean
@@ -36,10 +36,14 @@ export function createKill(parts: {
   const { ports, cells, registry, events, superseded, releases } = parts
   const { running, paused, quarantined } = registry
 
-  async function killRunning(sandbox: RunningSandbox, reason: string): Promise<void> {
+  async function killRunning(
+    sandbox: RunningSandbox,
+    reason: string,
+    isElsewhere?: boolean,
+  ): Promise<void> {
     const { owner } = sandbox.record
     // Stops the routing of requests to the sandbox; the edge resets its connections.
-    events.ended(owner, reason)
+    events.ended(owner, reason, isElsewhere)
     running.delete(owner.sandboxId)
     const [erasing, clearing] = await Promise.allSettled([
       cells.erase(sandbox),
@@ -55,20 +59,20 @@ export function createKill(parts: {
   }
 
   return {
-    async any(sandboxId, reason) {
+    async any(sandboxId, reason, isElsewhere) {
       const sandbox = running.get(sandboxId)
-      if (sandbox) return killRunning(sandbox, reason)
+      if (sandbox) return killRunning(sandbox, reason, isElsewhere)
       const record = paused.get(sandboxId)
       const cell = quarantined.get(sandboxId)
       if (cell) {
         // Keep the files: a release that can read the record removes them when the control plane asks again.
         await ports.halt(cell.cellId)
         quarantined.delete(sandboxId)
-        events.ended({ sandboxId }, reason)
+        events.ended({ sandboxId }, reason, isElsewhere)
       }
       if (!record) return superseded.finish(sandboxId)
       paused.delete(sandboxId)
-      events.ended(record.owner, reason)
+      events.ended(record.owner, reason, isElsewhere)
       await releases.finished(sandboxId)
       await Promise.all([ports.erase(record.cellId), superseded.finish(sandboxId)])
     },

@@ -75,6 +75,8 @@ interface SnapshotInfo {
 interface KillOptions {
   readonly reason?: string
   readonly generation?: number
+  /** Another node has the sandbox: only this node forgets it. */
+  readonly isElsewhere?: boolean
 }
 
 export interface InspectedCell {
@@ -184,12 +186,12 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
       })
     },
 
-    async kill(sandboxId, { reason = 'was killed', generation } = {}) {
+    async kill(sandboxId, { reason = 'was killed', generation, isElsewhere } = {}) {
       checkGeneration(sandboxId, generation)
       const alive = registry.running.get(sandboxId)
       // The operation in progress may wait for a sandbox that does not answer. It fails as soon as the process is dead.
       if (alive && queue.isBusy(sandboxId)) ports.endProcess(alive.record)
-      return runFor(sandboxId, generation, () => kill.any(sandboxId, reason))
+      return runFor(sandboxId, generation, () => kill.any(sandboxId, reason, isElsewhere))
     },
 
     pause(sandboxId, { keepMemory, generation }) {

@@ -11,7 +11,7 @@ type Fetch = LogPorts['fetch']
 
 const entry = (at: number): LogEntry => ({ at, level: 'info', message: `${at}`, fields: {} })
 
-function setup(ids: readonly string[] = ['i1']) {
+function setup(ids: readonly string[] = ['i1'], stored?: LogPorts['stored']) {
   let now = 10_000
   const here = new Set(ids)
   const asleep = new Set<string>()
@@ -39,11 +39,13 @@ function setup(ids: readonly string[] = ['i1']) {
     read: async ({ sandboxId }) => kept.get(sandboxId) ?? [],
     list: async () =>
       [...kept.keys()].map((sandboxId) => ({ sandboxId, sizeBytes: 1, writtenAtMs: 0 })),
+    find: async (sandboxId) =>
+      kept.has(sandboxId) ? { sandboxId, sizeBytes: 1, writtenAtMs: 7.5 } : undefined,
     remove: async (id) => void kept.delete(id),
     release: () => {},
   }
   const logs = createSandboxLogs({
-    files,
+    ...{ files, stored },
     running: () =>
       [...here].map((sandboxId) => ({
         sandboxId,
@@ -311,4 +313,62 @@ test('last lines do not wait for a sandbox that does not answer', async () => {
   answer.resolve({ entries: [], more: false })
   await pass
   await waitFor('the line', async () => (await logs.lastPrinted(['i1', 'i2'])).size === 2)
+})
+
+test('a log that is not here any more comes from the object store, and no other', async () => {
+  const asked: string[] = []
+  const stored = {
+    async read({ sandboxId }: { readonly sandboxId: string }) {
+      asked.push(sandboxId)
+      return sandboxId === 'gone' ? [entry(3)] : undefined
+    },
+  }
+  const { logs, kept } = setup(['i1'], stored)
+  kept.set('ended', [entry(1)])
+  const read = (sandboxId: string) => logs.read({ ...query, sandboxId })
+  assert.deepEqual(await read('i1'), [])
+  assert.deepEqual(await read('ended'), [entry(1)])
+  assert.deepEqual(asked, [])
+  assert.deepEqual(await read('gone'), [entry(3)])
+  assert.deepEqual(await read('nowhere'), [])
+  stored.read = () => Promise.reject(new Fault('unavailable', 'objects_unavailable', 'down'))
+  assert.deepEqual(await read('ended'), [entry(1)])
+  await assert.rejects(read('gone'), { reason: 'objects_unavailable' })
+})
+
+test('a log is exported whole, and an imported one continues after its last entry', async () => {
+  const { logs, kept, write, times } = setup()
+  assert.equal(await logs.export('i1'), undefined)
+  kept.set('i1', [entry(1), entry(2)])
+  assert.deepEqual(await logs.export('i1'), {
+    sandboxId: 'i1',
+    entries: [entry(1), entry(2)],
+    writtenAtMs: 7,
+  })
+  await logs.import('i1', [entry(1), entry(2), entry(3)])
+  write('i1', 2, 3, 4)
+  await logs.collect()
+  assert.deepEqual(times(), [1, 2, 3, 4])
+})
+
+test('who waits for the end of a sandbox finds it in the log', async () => {
+  const { logs, here, kept } = setup()
+  const seen: (string | undefined)[] = []
+  logs.onEnded((id) => seen.push(kept.get(id)?.at(-1)?.message))
+  here.delete('i1')
+  await logs.ended('i1', 'was killed')
+  assert.deepEqual(seen, ['Sandbox ended: it was killed'])
+})
+
+test('the log of a sandbox that another node has gets no end', async () => {
+  const { logs, here, kept } = setup()
+  kept.set('i1', [printed(1)])
+  assert.equal((await logs.lastPrinted(['i1'])).size, 1)
+  here.delete('i1')
+  logs.forget('i1')
+  assert.deepEqual(kept.get('i1'), [printed(1)])
+  // The sandbox comes back with a longer log.
+  here.add('i1')
+  await logs.import('i1', [printed(1), printed(2)])
+  assert.deepEqual((await logs.lastPrinted(['i1'])).get('i1'), { at: 2, text: 'line 2' })
 })

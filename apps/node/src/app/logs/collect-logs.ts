@@ -3,11 +3,13 @@ import { Fault } from '@atoll/kit/fault'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import { outdated } from '../../domain/sandboxes/log.ts'
 import type {
+  ExportedLog,
   KeptLog,
   LogEntry,
   LogFiles,
   LogQuery,
   PrintedLine,
+  StoredLogs,
 } from '../../domain/sandboxes/log.ts'
 import { createPrintedLines } from './printed-lines.ts'
 
@@ -25,8 +27,19 @@ export interface SandboxLogs {
   catchUp(sandboxId: string): Promise<void>
   /** Appends an entry about the end of the sandbox. */
   ended(sandboxId: string, reason: string): Promise<void>
-  /** Fetches new entries first when the sandbox runs. */
+  /** Another node has the sandbox, and continues its log. */
+  forget(sandboxId: string): void
+  /** Calls `listener` after each end, once the log has its entry. */
+  onEnded(listener: (sandboxId: string) => void): void
+  /**
+   * Fetches new entries first when the sandbox runs. A log that this node does not have is read from the object store, if
+   * there is one.
+   */
   read(query: LogQuery): Promise<LogEntry[]>
+  /** Returns all entries that are on disk. Undefined if there are none. */
+  export(sandboxId: string): Promise<ExportedLog | undefined>
+  /** Appends those entries that are newer than all that are on disk. */
+  import(sandboxId: string, entries: readonly LogEntry[]): Promise<void>
   /** Returns the last printed line of each sandbox that is here and has one. Asks no sandbox. */
   lastPrinted(sandboxIds: readonly string[]): Promise<ReadonlyMap<string, PrintedLine>>
   list(): Promise<KeptLog[]>
@@ -46,6 +59,8 @@ export interface LogSource {
 
 export interface LogPorts {
   readonly files: LogFiles
+  /** Logs of all nodes in the object store. Absent: there is none. */
+  readonly stored?: Pick<StoredLogs, 'read'> | undefined
   /** Sandboxes whose envd can be asked now. */
   running(): readonly LogSource[]
   /** Undefined when the sandbox does not run. */
@@ -72,6 +87,7 @@ const quietPause = { firstMs: 500, longestMs: 3_500 }
 /** Extra pause for idle sandboxes: they write nothing and should not be woken. */
 const asleepPauseMs = 60_000
 const failurePause = { firstMs: 1_000, longestMs: 30_000 }
+const storeLimitMs = 8_000
 
 interface Rest {
   readonly why: 'quiet' | 'failed'
@@ -82,8 +98,9 @@ interface Rest {
 export function createSandboxLogs(ports: LogPorts): SandboxLogs {
   const { files } = ports
   const gate = limitConcurrency(fetchesAtOnce)
-  const underway = new Map<string, Promise<void>>()
-  const resting = new Map<string, Rest>()
+  const underway = new Map<string, Promise<unknown>>()
+  const rests = createRests(ports.nowMs)
+  const endListeners: ((sandboxId: string) => void)[] = []
   const printed = createPrintedLines({ ...ports, inTurn })
 
   /** Returns whether there were new entries. */
@@ -109,16 +126,16 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
   async function attempt(source: LogSource): Promise<void> {
     const { sandboxId } = source
     try {
-      if (await fetchAll(source)) resting.delete(sandboxId)
-      else rest(sandboxId, 'quiet')
+      if (await fetchAll(source)) rests.end(sandboxId)
+      else rests.begin(sandboxId, 'quiet')
     } catch (error) {
       if (!(error instanceof Fault)) ports.onError(error)
-      rest(sandboxId, 'failed')
+      rests.begin(sandboxId, 'failed')
     }
   }
 
   /** Serializes tasks per sandbox. */
-  function inTurn(sandboxId: string, task: () => Promise<void>): Promise<void> {
+  function inTurn<T>(sandboxId: string, task: () => Promise<T>): Promise<T> {
     const before = underway.get(sandboxId)?.catch(() => {}) ?? Promise.resolve()
     const done = before.then(task).finally(() => {
       if (underway.get(sandboxId) === done) underway.delete(sandboxId)
@@ -127,31 +144,25 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
     return done
   }
 
-  function rest(sandboxId: string, why: Rest['why']): void {
-    const { firstMs, longestMs } = why === 'failed' ? failurePause : quietPause
-    const before = resting.get(sandboxId)
-    const pauseMs = before?.why === why ? Math.min(before.pauseMs * 2, longestMs) : firstMs
-    resting.set(sandboxId, { why, pauseMs, untilMs: ports.nowMs() + pauseMs })
-  }
-
-  function isResting({ sandboxId, isAsleep }: LogSource, why?: Rest['why']): boolean {
-    const found = resting.get(sandboxId)
-    if (!found || (why && found.why !== why)) return false
-    const moreMs = isAsleep && found.why === 'quiet' ? asleepPauseMs : 0
-    return found.untilMs + moreMs > ports.nowMs()
-  }
-
   async function catchUp(sandboxId: string): Promise<void> {
     const source = ports.running().find((one) => one.sandboxId === sandboxId)
     // Ask quiet sandboxes, which may have new entries, but do not wait again for one that did not answer.
-    if (!source || isResting(source, 'failed')) return
+    if (!source || rests.isActive(source, 'failed')) return
     const fetched = inTurn(sandboxId, () => attempt(source))
     await Promise.race([fetched, sleep(momentMs, undefined, { ref: false })])
   }
 
+  function forget(sandboxId: string): void {
+    files.release(sandboxId)
+    printed.release(sandboxId)
+    rests.end(sandboxId)
+  }
+
   return {
     async collect() {
-      const due = ports.running().filter((one) => !underway.has(one.sandboxId) && !isResting(one))
+      const due = ports
+        .running()
+        .filter((one) => !underway.has(one.sandboxId) && !rests.isActive(one))
       await Promise.all(
         due.map((source) => gate(() => inTurn(source.sandboxId, () => attempt(source)))),
       )
@@ -167,30 +178,92 @@ export function createSandboxLogs(ports: LogPorts): SandboxLogs {
           { at, level: 'info', message: `Sandbox ended: it ${reason}`, fields },
         ])
       }).catch(ports.onError)
-      files.release(sandboxId)
-      printed.release(sandboxId)
-      resting.delete(sandboxId)
+      forget(sandboxId)
+      for (const listener of endListeners) listener(sandboxId)
     },
+
+    forget,
+
+    onEnded: (listener) => void endListeners.push(listener),
 
     async read(query) {
       await catchUp(query.sandboxId)
-      return files.read(query)
+      return readKept(ports, query)
     },
+
+    export: (sandboxId) => inTurn(sandboxId, () => exportLog(files, sandboxId)),
+
+    import: (sandboxId, entries) =>
+      inTurn(sandboxId, async () => {
+        const lastAt = await files.lastAt(sandboxId)
+        const newer = entries.filter(({ at }) => at > lastAt)
+        await files.append(sandboxId, newer)
+      }),
 
     lastPrinted: printed.list,
 
+    ...removalMethods(ports),
+  }
+}
+
+function removalMethods({
+  files,
+  isHere,
+  nowMs,
+}: LogPorts): Pick<SandboxLogs, 'list' | 'remove' | 'sweep'> {
+  return {
     list: () => files.list(),
 
     async remove(sandboxIds) {
       for (const sandboxId of sandboxIds) {
-        if (!ports.isHere(sandboxId)) await files.remove(sandboxId)
+        if (!isHere(sandboxId)) await files.remove(sandboxId)
       }
     },
 
     async sweep() {
-      for (const { sandboxId } of outdated(await files.list(), ports.nowMs())) {
-        if (!ports.isHere(sandboxId)) await files.remove(sandboxId)
+      for (const { sandboxId } of outdated(await files.list(), nowMs())) {
+        if (!isHere(sandboxId)) await files.remove(sandboxId)
       }
+    },
+  }
+}
+
+async function readKept(
+  { files, stored, isHere }: Pick<LogPorts, 'files' | 'stored' | 'isHere'>,
+  query: LogQuery,
+): Promise<LogEntry[]> {
+  const { sandboxId } = query
+  const isKept = !stored || isHere(sandboxId) || (await files.find(sandboxId)) !== undefined
+  if (isKept) return files.read(query)
+  return (await stored.read(query, AbortSignal.timeout(storeLimitMs))) ?? []
+}
+
+async function exportLog(files: LogFiles, sandboxId: string): Promise<ExportedLog | undefined> {
+  // The time is read before the entries, so that a later write shows as a later time.
+  const kept = await files.find(sandboxId)
+  if (!kept) return undefined
+  const entries = await files.read({ sandboxId, newestFirst: false, limit: Infinity })
+  return entries.length > 0
+    ? { sandboxId, entries, writtenAtMs: Math.floor(kept.writtenAtMs) }
+    : undefined
+}
+
+/** Pauses between the requests to one sandbox. */
+function createRests(nowMs: () => number) {
+  const resting = new Map<string, Rest>()
+  return {
+    begin(sandboxId: string, why: Rest['why']): void {
+      const { firstMs, longestMs } = why === 'failed' ? failurePause : quietPause
+      const before = resting.get(sandboxId)
+      const pauseMs = before?.why === why ? Math.min(before.pauseMs * 2, longestMs) : firstMs
+      resting.set(sandboxId, { why, pauseMs, untilMs: nowMs() + pauseMs })
+    },
+    end: (sandboxId: string) => void resting.delete(sandboxId),
+    isActive({ sandboxId, isAsleep }: LogSource, why?: Rest['why']): boolean {
+      const found = resting.get(sandboxId)
+      if (!found || (why && found.why !== why)) return false
+      const moreMs = isAsleep && found.why === 'quiet' ? asleepPauseMs : 0
+      return found.untilMs + moreMs > nowMs()
     },
   }
 }

@@ -1,4 +1,5 @@
 import { Fault } from '@atoll/kit/fault'
+import type { LogEntry, LogQuery } from '../../domain/sandboxes/log.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxFetches } from './sandbox-fetches.ts'
 
@@ -19,6 +20,8 @@ export interface ObjectAccess {
   /** The sandbox lives on another node, which answers for its objects from now on. */
   forgetSandbox(id: string): Promise<void>
   readonly fetchSandbox: SandboxFetches['fetch']
+  /** Returns entries of a log that other nodes have uploaded. Throws a fault when the store has none of this sandbox. */
+  readLog(query: LogQuery): Promise<LogEntry[]>
 }
 
 export interface EndedSandbox {
@@ -37,6 +40,7 @@ export const noObjects: ObjectAccess = {
   deleteEnded: async () => refuse(),
   forgetSandbox: async () => {},
   fetchSandbox: async () => refuse(),
+  readLog: async () => refuse(),
 }
 
 function refuse(): never {

@@ -8,6 +8,7 @@ import { acceptsObjects } from '@atoll/objects/probe'
 import { objectSettingsOf } from '@atoll/objects/settings'
 import { checkReadable } from '../../app/lifecycle/check-readable.ts'
 import type { NodeConfig } from '../../config.ts'
+import type { LogNotes, StoredLogs } from '../../domain/sandboxes/log.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 import { readCpu } from '../../linux/machine.ts'
 import { rememberClaims } from '../../state/objects/claims.ts'
@@ -19,11 +20,13 @@ import { openLinkedFolders } from '../../state/objects/linked-folders.ts'
 import type { LinkedFolders } from '../../state/objects/linked-folders.ts'
 import { openMarks } from '../../state/objects/marks.ts'
 import type { Marks } from '../../state/objects/marks.ts'
+import { openLogNotes } from '../../state/objects/log-notes.ts'
 import { createNeededLayers } from '../../state/objects/needed-layers.ts'
 import { createNeeds } from '../../state/objects/needs.ts'
 import { openNotesFolder } from '../../state/objects/notes-folder.ts'
 import { createObjectEnvds } from '../../state/objects/object-envds.ts'
 import { createObjectLayers } from '../../state/objects/object-layers.ts'
+import { createObjectLogs } from '../../state/objects/object-logs.ts'
 import { createObjectSandboxes } from '../../state/objects/object-sandboxes.ts'
 import type { ObjectSandboxes } from '../../state/objects/object-sandboxes.ts'
 import { createObjectSnapshots } from '../../state/objects/object-snapshots.ts'
@@ -47,6 +50,8 @@ export interface NodeObjects {
   readonly snapshots: ObjectSnapshots
   readonly templates: ObjectTemplates
   readonly sandboxes: ObjectSandboxes
+  readonly logs: StoredLogs
+  readonly logNotes: LogNotes
   readonly collection: LayerCollection
   /** Whether the store takes objects at this moment. */
   isWorking(signal: AbortSignal): Promise<boolean>
@@ -109,32 +114,31 @@ async function openIn(
     checkReadable: (kept) => checkReadable(runtime, kept),
   })
   const shared = { transfers, bundles, marks, needs, links, layers }
+  const onError = createOnError(parts.log, 'objects that nothing needs could not be removed')
+  const logs = createObjectLogs({ store: place.store, keys: place.keys, nodeId, nowMs, onError })
   return {
-    ...{ marks, transfers, links },
+    ...{ marks, transfers, links, logs },
+    logNotes: await openLogNotes(join(dir, 'logs')),
     isWorking: (signal) => acceptsObjects(place.store, nodeId, signal),
     collection: createLayerCollection({
-      ...{ store: place.store, condemned, nowMs },
+      ...{ store: place.store, condemned, nowMs, onError },
       needed: createNeededLayers(bundles),
-      onError: (err, path) =>
-        parts.log.warn(
-          { err, event: 'node.objects', path },
-          'objects that nothing needs could not be removed; a later pass tries again',
-        ),
+      sweeps: [logs.sweep],
     }),
     deletions: await openDeletions({
-      dir: join(dir, 'deletions'),
-      bundles,
-      onError: (err, prefix) =>
-        parts.log.warn(
-          { err, event: 'node.objects', prefix },
-          'objects could not be deleted; the next pass tries again',
-        ),
+      ...{ dir: join(dir, 'deletions'), bundles },
+      onError: createOnError(parts.log, 'objects could not be deleted'),
     }),
     snapshots: createObjectSnapshots({ ...shared, snapshots: host.snapshots }),
     templates: createObjectTemplates({ ...shared, templates: files.templates }),
     sandboxes: createObjectSandboxes({ ...shared, records: host.records, nodeId }),
     close: place.close,
   }
+}
+
+function createOnError(log: Logger, what: string): (err: unknown, path: string) => void {
+  return (err, path) =>
+    log.warn({ err, event: 'node.objects', path }, `${what}; a later pass tries again`)
 }
 
 /** Several installations may share the folder, so each has a prefix of its own for unfinished layers. */

@@ -2,6 +2,8 @@ import { join } from 'node:path'
 import type { Logger } from '@atoll/kit/log'
 import type { SandboxEvents } from '../../app/lifecycle/events.ts'
 import type { Sandboxes } from '../../app/lifecycle/sandboxes.ts'
+import { startPassLoop } from '../../app/objects/pass-loop.ts'
+import type { PassLoop } from '../../app/objects/pass-loop.ts'
 import { createUploadPasses } from '../../app/objects/upload-passes.ts'
 import type { StoreTask, UploadPasses } from '../../app/objects/upload-passes.ts'
 import { cellDir, memoryDir } from '../../domain/host/installation.ts'
@@ -21,13 +23,8 @@ export interface UploadParts {
   readonly log: Logger
 }
 
-export interface Uploads {
-  /** There may be something new to upload or to delete. */
-  nudge(): void
-  close(): Promise<void>
-}
-
-const intervalMs = { usual: 30_000, afterFailure: 10_000 }
+/** `nudge`: there may be something new to upload or to delete. */
+export type Uploads = PassLoop
 
 /**
  * Uploads what this node has and the object store does not, in a pass at a time. A pass looks at what is there, so a crash
@@ -35,39 +32,13 @@ const intervalMs = { usual: 30_000, afterFailure: 10_000 }
  */
 export function startUploads(parts: UploadParts): Uploads {
   const closing = new AbortController()
-  const passes = openPasses(parts)
-  let timer: NodeJS.Timeout | undefined
-  let underway: Promise<void> | undefined
-  let isNudged = false
-
-  async function work(): Promise<void> {
-    let waitMs = intervalMs.usual
-    do {
-      isNudged = false
-      const isDone = await passes.run(closing.signal)
-      waitMs = isDone ? intervalMs.usual : intervalMs.afterFailure
-    } while (isNudged && !closing.signal.aborted)
-    underway = undefined
-    if (!closing.signal.aborted) timer = setTimeout(begin, waitMs)
-  }
-  function begin(): void {
-    clearTimeout(timer)
-    underway = work()
-  }
-  const nudge = () => {
-    if (closing.signal.aborted) return
-    isNudged = true
-    if (!underway) begin()
-  }
-  const following = followPauses(parts.events.watch(closing.signal), nudge)
-  nudge()
+  const loop = startPassLoop(openPasses(parts))
+  const following = followPauses(parts.events.watch(closing.signal), loop.nudge)
   return {
-    nudge,
+    nudge: loop.nudge,
     async close() {
-      clearTimeout(timer)
       closing.abort()
-      await following
-      await underway
+      await Promise.all([following, loop.close()])
     },
   }
 }

@@ -1,17 +1,21 @@
 import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
 import type { Builds } from '../../app/builds/builds.ts'
 import type { Sandboxes } from '../../app/lifecycle/sandboxes.ts'
 import { createFileUses } from '../../app/objects/file-uses.ts'
 import type { FileUses } from '../../app/objects/file-uses.ts'
+import type { SandboxLogs } from '../../app/logs/collect-logs.ts'
 import { noObjects } from '../../app/objects/object-access.ts'
 import type { ObjectAccess } from '../../app/objects/object-access.ts'
 import { createSandboxFetches } from '../../app/objects/sandbox-fetches.ts'
+import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Host } from '../host.ts'
 import type { TemplateFiles } from '../template-files.ts'
 import { startCollecting } from './collecting.ts'
 import { noteSnapshotUse, startEvictions, useKey } from './evictions.ts'
 import type { EvictionParts, Evictions } from './evictions.ts'
 import type { NodeObjects } from './open-objects.ts'
+import { startLogUploads } from './log-uploads.ts'
 import { startUploads } from './uploads.ts'
 import type { UploadParts, Uploads } from './uploads.ts'
 
@@ -25,11 +29,15 @@ export interface ServedObjects {
 /** Starts the uploads, and lets requests fetch what this node lacks. Changes nothing without an object store. */
 export function serveObjects(
   objects: NodeObjects | undefined,
-  parts: Omit<UploadParts & EvictionParts, 'objects' | 'uses'> & { readonly builds: Builds },
+  parts: Omit<UploadParts & EvictionParts, 'objects' | 'uses'> & {
+    readonly builds: Builds
+    readonly logs: SandboxLogs
+  },
 ): ServedObjects {
-  const { sandboxes, builds, host, files } = parts
+  const { sandboxes, builds, host, files, logs } = parts
   if (!objects) return { sandboxes, builds, access: noObjects, close: async () => {} }
   const uploads = startUploads({ ...parts, objects })
+  const logUploads = startLogUploads({ ...parts, objects })
   const collecting = startCollecting(objects.collection, parts.log)
   const uses = createFileUses(() => performance.now())
   const evictions = startEvictions({ ...parts, objects, uses })
@@ -37,32 +45,34 @@ export function serveObjects(
   return {
     sandboxes: withFetching(sandboxes, fetching, uploads),
     builds: withParents(builds, fetching, uploads),
-    access: accessTo({ objects, uploads, sandboxes, uses, evictions }),
+    access: accessTo({ objects, uploads, sandboxes, logs, log: parts.log, uses, evictions }),
     async close() {
-      await Promise.all([uploads.close(), collecting.close(), evictions.close()])
+      const running = [uploads, logUploads, collecting, evictions]
+      await Promise.all(running.map((part) => part.close()))
       objects.close()
     },
   }
 }
 
-function accessTo({
-  objects,
-  uploads,
-  sandboxes,
-  uses,
-  evictions,
-}: {
+interface AccessParts {
   readonly objects: NodeObjects
   readonly uploads: Uploads
   readonly sandboxes: Pick<Sandboxes, 'adopt' | 'get'>
+  readonly logs: Pick<SandboxLogs, 'import'>
+  readonly log: Logger
   readonly uses: FileUses
   readonly evictions: Evictions
-}): ObjectAccess {
+}
+
+function accessTo(parts: AccessParts): ObjectAccess {
+  const { objects, uploads, sandboxes, uses, evictions } = parts
   const { marks, deletions, transfers } = objects
   const fetches = createSandboxFetches({
     async begin(request) {
       using _use = await uses.begin(useKey('sandboxes', request.sandboxId))
-      await sandboxes.adopt(request, () => objects.sandboxes.fetch(request))
+      await sandboxes.adopt(request, () =>
+        withLog(objects, parts, request.sandboxId, objects.sandboxes.fetch(request)),
+      )
     },
     receivedBytes: transfers.receivedBytes,
   })
@@ -93,7 +103,44 @@ function accessTo({
     },
     forgetSandbox: (id) => marks.removeWhere('sandboxes', ofSandbox(id)),
     fetchSandbox: fetches.fetch,
+    async readLog(query) {
+      const limit = AbortSignal.timeout(readLogLimitMs)
+      return (await objects.logs.read(query, limit)) ?? noStoredLog(query.sandboxId)
+    },
   }
+}
+
+const readLogLimitMs = 8_000
+/** A sandbox needs its log less than it needs to continue. */
+const fetchLogLimitMs = 10_000
+
+/** Fetches the log of a sandbox together with its content: the log continues on this node. */
+async function withLog(
+  { logs: stored }: Pick<NodeObjects, 'logs'>,
+  { logs, log }: { readonly logs: Pick<SandboxLogs, 'import'>; readonly log: Logger },
+  sandboxId: string,
+  fetching: Promise<PausedSandbox>,
+): Promise<PausedSandbox> {
+  const query = { sandboxId, newestFirst: false, limit: Infinity }
+  const onError = (err: unknown): undefined => {
+    log.warn(
+      { err, event: 'node.objects', sandboxId },
+      'the log of a fetched sandbox could not be fetched: it begins with what the sandbox still has',
+    )
+  }
+  const reading = stored.read(query, AbortSignal.timeout(fetchLogLimitMs)).catch(onError)
+  const fetched = await fetching
+  const entries = await reading
+  if (entries) await logs.import(sandboxId, entries).catch(onError)
+  return fetched
+}
+
+function noStoredLog(sandboxId: string): never {
+  throw new Fault(
+    'not_found',
+    'object_missing',
+    `The object store has no log of sandbox ${sandboxId}: it was never uploaded, or was removed`,
+  )
 }
 
 function ofSandbox(id: string): (mark: string) => boolean {

@@ -35,6 +35,7 @@ async function setUp() {
     createLayerCollection({
       ...{ store, condemned, nowMs, onError: assert.fail },
       needed: createNeededLayers(bundles),
+      sweeps: [],
     })
   const stored = async () =>
     [...(await bundles.listPaths('layers/')), ...(await bundles.listPaths('envd/'))].toSorted()

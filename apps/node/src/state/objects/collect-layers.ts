@@ -5,7 +5,7 @@ import type { NeededLayers } from './needed-layers.ts'
 import { isEnvdPath } from './object-envds.ts'
 import { isLayerPath } from './object-layers.ts'
 
-/** Removes layers and builds of envd from the object store that nothing in it needs. */
+/** Removes layers and builds of envd from the object store that nothing in it needs, and what `sweeps` remove. */
 export interface LayerCollection {
   /** One pass, or none: the nodes of a fleet share one pass per hour. */
   run(signal: AbortSignal): Promise<void>
@@ -19,10 +19,12 @@ export function createLayerCollection(ports: {
   readonly store: Pick<ObjectStore, 'create' | 'list' | 'delete'>
   readonly condemned: Pick<Condemned, 'collect'>
   readonly needed: NeededLayers
+  /** Removals of things that nothing else refers to. */
+  readonly sweeps: readonly ((signal: AbortSignal) => Promise<void>)[]
   nowMs(): number
   onError(error: unknown, path: string): void
 }): LayerCollection {
-  const { store, condemned, needed, nowMs, onError } = ports
+  const { store, condemned, needed, sweeps, nowMs, onError } = ports
   let lastHour: string | undefined
 
   /** Whether this node does the pass of this hour. A crash leaves the pass to the next hour. */
@@ -38,17 +40,26 @@ export function createLayerCollection(ports: {
     return true
   }
 
+  async function collect(limit: AbortSignal): Promise<void> {
+    const paths = await needed.find(limit)
+    // Objects with other names belong to others.
+    const isNeeded = (path: string) => paths.has(path) || !(isLayerPath(path) || isEnvdPath(path))
+    for (const prefix of ['layers/', 'envd/']) {
+      await condemned.collect({ prefix, isNeeded, onError }, limit)
+    }
+  }
+
   return {
     async run(signal) {
       const hour = new Date(nowMs()).toISOString().slice(0, 13)
       if (hour === lastHour || !(await take(hour, signal))) return
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(passLimitMs)])
-      const paths = await needed.find(limit)
-      // Objects with other names belong to others.
-      const isNeeded = (path: string) => paths.has(path) || !(isLayerPath(path) || isEnvdPath(path))
-      for (const prefix of ['layers/', 'envd/']) {
-        await condemned.collect({ prefix, isNeeded, onError }, limit)
+      // A manifest that cannot be read ends the collection, but no sweep.
+      const errors: unknown[] = []
+      for (const work of [collect, ...sweeps]) {
+        const limit = AbortSignal.any([signal, AbortSignal.timeout(passLimitMs)])
+        await work(limit).catch((error: unknown) => errors.push(error))
       }
+      if (errors.length > 0) throw errors[0]
     },
   }
 }

@@ -1980,6 +1980,13 @@ export declare type ReadLogsRequest = Message<"atoll.node.v1.ReadLogsRequest"> &
    * @generated from field: string search = 7;
    */
   search: string;
+
+  /**
+   * Read what nodes have uploaded, for the log of a node that does not answer.
+   *
+   * @generated from field: bool from_objects = 8;
+   */
+  fromObjects: boolean;
 };
 
 /**
@@ -3181,7 +3188,8 @@ export declare const NodeService: GenService<{
     output: typeof SampleSandboxesResponseSchema;
   },
   /**
-   * Reads the logs of a sandbox that is or was on this node. Empty if there are none.
+   * Reads the logs of a sandbox that is or was on this node, or else from the object store, if the node has one. Empty if
+   * there are none. With `from_objects`: not_found if the object store has none, invalid_argument without one.
    *
    * @generated from rpc atoll.node.v1.NodeService.ReadLogs
    */

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
+import { randomLabel } from '@atoll/kit/id'
+import { waitFor } from '@atoll/kit/wait'
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { Client } from '@connectrpc/connect'
+import { failsWith, size } from './node-under-test.ts'
+
+/** Two nodes that share an object store. */
+export interface NodesWithObjects {
+  readonly first: Client<typeof NodeService>
+  readonly second: Client<typeof NodeService>
+  /** Does something in a sandbox that its log shows. */
+  act(sandboxId: string): Promise<void>
+}
+
+/** Tests what nodes with a common object store know of each other. */
+export function testObjectsContract(
+  name: string,
+  start: () => Promise<NodesWithObjects & AsyncDisposable>,
+): void {
+  suite(name, () => {
+    let nodes: Awaited<ReturnType<typeof start>>
+    before(async () => void (nodes = await start()))
+    after(() => nodes[Symbol.asyncDispose]())
+    testLogs(() => nodes)
+  })
+}
+
+function testLogs(nodes: () => NodesWithObjects): void {
+  const query = { newestFirst: false, limit: 1_000 }
+
+  test('the log of a sandbox that was paused, and then ended, is read from another node', async () => {
+    const { first, second, act } = nodes()
+    const sandboxId = `i${randomLabel(20)}`
+    await first.createSandbox({ ...size, sandboxId, generation: 1 })
+    await act(sandboxId)
+    await first.pauseSandbox({ sandboxId, keepMemory: false, generation: 1 })
+    const stored = async () => {
+      try {
+        const { entries } = await second.readLogs({ ...query, sandboxId, fromObjects: true })
+        return entries
+      } catch (error) {
+        assert.equal(ConnectError.from(error).code, Code.NotFound)
+        return []
+      }
+    }
+    const own = async () => (await first.readLogs({ ...query, sandboxId })).entries
+    const isComplete = async () => {
+      const [here, there] = [await own(), await stored()]
+      return here.length > 0 && here.length === there.length
+    }
+    await waitFor('the log of the paused sandbox', isComplete)
+    await first.killSandbox({ sandboxId, generation: 1, deleteObjects: true })
+    await waitFor('the log of the ended sandbox', isComplete)
+    assert.deepEqual(await stored(), await own())
+    const withoutFlag = await second.readLogs({ ...query, sandboxId })
+    assert.deepEqual(withoutFlag.entries, await own())
+    const [newest] = (await own()).toReversed()
+    const last = { sandboxId, newestFirst: true, limit: 1, fromObjects: true }
+    assert.deepEqual((await second.readLogs(last)).entries, [newest])
+  })
+
+  test('a log that the object store does not have is not found there, and else empty', async () => {
+    const { first } = nodes()
+    const sandboxId = `i${randomLabel(20)}`
+    await failsWith(Code.NotFound, first.readLogs({ ...query, sandboxId, fromObjects: true }))
+    assert.deepEqual((await first.readLogs({ ...query, sandboxId })).entries, [])
+  })
+}
