@@ -73,10 +73,11 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const installation = toInstallation(dataDir)
   const keys = parts.keyRing ?? (await ensureKeyFile(toKeyFile(config)))
   await using opened = await openNodeFiles(config, installation, { ...parts, keys })
-  const { host, files, envd } = opened
+  const { host, envd } = opened
   const runtime = parts.measure ? measureRuntime(opened.runtime, parts.measure) : opened.runtime
   const identity = await startEpoch(dataDir)
   await resealRecords(host)
+  const { files, objects } = await openObjects({ ...opened, config, runtime, log, ...identity })
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const sweeping = startSweeping(host, files, log)
   const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
@@ -91,7 +92,6 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
     ...{ cpuUsedNs: usage.cpuUsedNs, oomKills: usage.oomKills },
   })
   await logStart(runtime, adopted, log)
-  const objects = await openObjects({ config, host, runtime, files, envd, log, ...identity })
   const logging = startLogs({ dataDir, ...open, events, stored: objects?.logs, log })
   const { logs } = logging
   const served = serveObjects(objects, {
@@ -102,8 +102,8 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const transport = serveInMemory(
     {
       sandboxes: withLastEntries(sandboxes, logs),
-      ...{ snapshots: host.snapshots, objects: served.access },
-      ...{ pools: open.pools, installs: open.installs, builds, files, logs, events },
+      ...{ snapshots: host.snapshots, objects: served.access, files: served.files },
+      ...{ pools: open.pools, installs: open.installs, builds, logs, events },
       changes: openChanges(host, files, sandboxes),
       ...openConnections(host, sandboxes),
       sample: (sandboxId) => sample(host, sandboxes.running(sandboxId), usage),

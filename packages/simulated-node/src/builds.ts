@@ -51,6 +51,7 @@ interface BuildState {
   readonly files: Map<string, Buffer>
   readonly failures: NodeState['failures']
   readonly durableFiles: ReadonlySet<string>
+  readonly objects: NodeState['objects']
   log: readonly SimulatedBuildEntry[]
   failure: { readonly step: string; readonly message: string } | undefined
   isFull: boolean
@@ -61,7 +62,7 @@ interface BuildState {
 }
 
 export function simulateBuilds(
-  shared: Pick<NodeState, 'failures' | 'durableFiles'>,
+  shared: Pick<NodeState, 'failures' | 'durableFiles' | 'objects'>,
 ): SimulatedBuilds & { readonly methods: Methods } {
   const state: BuildState = {
     ...{ requests: [], templates: new Set(), files: new Map(), ...shared },
@@ -101,6 +102,7 @@ function templateMethods(
       state.requests.push(request)
       state.running += 1
       try {
+        fetchFiles(state, request)
         if (!state.isFull) yield started
         for (const entry of state.log) yield { event: { case: 'log', value: toMessage(entry) } }
         await Promise.race([failures.apply('build'), aborted(signal)])
@@ -133,12 +135,27 @@ function templateMethods(
   }
 }
 
+/** A build fetches files that the node lacks, if the object store has them. */
+function fetchFiles(
+  { files, objects }: BuildState,
+  { ownerId, steps }: Pick<BuildTemplateRequest, 'ownerId' | 'steps'>,
+): void {
+  if (!objects || objects.isDown) return
+  for (const { filesHash } of steps) {
+    const key = `${ownerId}/${filesHash}`
+    const stored = objects.buildFiles.get(key)
+    if (stored && !files.has(key)) files.set(key, stored)
+  }
+}
+
 function fileMethods(state: BuildState): Pick<Methods, 'findBuildFiles' | 'putBuildFiles'> {
-  const { files, failures } = state
+  const { files, failures, objects } = state
+  const isStored = (key: string) => !objects?.isDown && objects?.buildFiles.has(key) === true
   return {
     findBuildFiles({ ownerId, hash }) {
       failures.throwIfDown()
-      return { present: files.has(`${ownerId}/${hash}`) }
+      const key = `${ownerId}/${hash}`
+      return { present: files.has(key) || isStored(key) }
     },
     async putBuildFiles(messages) {
       await failures.apply('putFiles')
@@ -149,6 +166,7 @@ function fileMethods(state: BuildState): Pick<Methods, 'findBuildFiles' | 'putBu
         if (part.case === 'piece') pieces.push(part.value)
       }
       files.set(key, Buffer.concat(pieces))
+      if (objects && !objects.isDown) objects.buildFiles.set(key, Buffer.concat(pieces))
       const largestPiece = Math.max(0, ...pieces.map(({ length }) => length))
       state.lastTransfer = { pieces: pieces.length, largestPiece }
       return {}

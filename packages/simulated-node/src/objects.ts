@@ -4,6 +4,7 @@ import type { PausedSandbox, SimulatedEntry, SimulatedObjects } from './sandbox.
 export function simulateObjects(): SimulatedObjects {
   return Object.assign(new Map<string, PausedSandbox>(), {
     logs: new Map<string, readonly SimulatedEntry[]>(),
+    buildFiles: new Map<string, Buffer>(),
     isDown: false,
   })
 }

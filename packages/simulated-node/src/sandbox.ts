@@ -29,7 +29,9 @@ export interface NodeState {
 export interface SimulatedObjects extends Map<string, PausedSandbox> {
   /** Logs of sandboxes that ended or were paused, by ID. */
   readonly logs: Map<string, readonly SimulatedEntry[]>
-  /** Makes reads of logs fail, and uploads of logs get lost. */
+  /** Files for build steps, keyed by `owner/hash`. */
+  readonly buildFiles: Map<string, Buffer>
+  /** Makes reads of logs and build files fail, and their uploads get lost. */
   isDown: boolean
 }
 

@@ -29,7 +29,7 @@ export interface BuildStores {
   readonly templates: { list(): { readonly templateId: string }[] }
   measure(templateIds: readonly string[]): number
   readonly archives: {
-    find(ownerId: string, hash: string): Promise<string | undefined>
+    has(ownerId: string, hash: string): Promise<boolean>
     put(ownerId: string, hash: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
   }
 }
@@ -93,7 +93,7 @@ export function buildMethods(
     measureTemplates: ({ templateIds }) => ({ sizeBytes: BigInt(measure(templateIds)) }),
 
     findBuildFiles: async ({ ownerId, hash }) => ({
-      present: (await archives.find(ownerId, hash)) !== undefined,
+      present: await archives.has(ownerId, hash),
     }),
 
     async putBuildFiles(parts) {

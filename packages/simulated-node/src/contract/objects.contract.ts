@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import type { NodeService } from '@atoll/contracts/gen/atoll/node/v1/node_pb'
 import { randomLabel } from '@atoll/kit/id'
@@ -25,6 +26,7 @@ export function testObjectsContract(
     before(async () => void (nodes = await start()))
     after(() => nodes[Symbol.asyncDispose]())
     testLogs(() => nodes)
+    testBuildFiles(() => nodes)
   })
 }
 
@@ -68,4 +70,24 @@ function testLogs(nodes: () => NodesWithObjects): void {
     await failsWith(Code.NotFound, first.readLogs({ ...query, sandboxId, fromObjects: true }))
     assert.deepEqual((await first.readLogs({ ...query, sandboxId })).entries, [])
   })
+}
+
+function testBuildFiles(nodes: () => NodesWithObjects): void {
+  test('files for build steps that one node received are present on another, for their owner', async () => {
+    const { first, second } = nodes()
+    const ownerId = `team-${randomLabel(8)}`
+    const hash = randomBytes(32).toString('hex')
+    const isPresent = async (owner: string) =>
+      (await second.findBuildFiles({ ownerId: owner, hash })).present
+    assert.equal(await isPresent(ownerId), false)
+    await first.putBuildFiles(partsOf({ ownerId, hash }, Buffer.from('an archive')))
+    assert.equal((await first.findBuildFiles({ ownerId, hash })).present, true)
+    await waitFor('the upload of the files', () => isPresent(ownerId))
+    assert.equal(await isPresent(`${ownerId}-other`), false)
+  })
+}
+
+async function* partsOf(files: { readonly ownerId: string; readonly hash: string }, piece: Buffer) {
+  yield { part: { case: 'files' as const, value: files } }
+  yield { part: { case: 'piece' as const, value: piece } }
 }

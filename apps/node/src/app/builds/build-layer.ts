@@ -149,7 +149,7 @@ async function runStep(ports: BuildLayerPorts, cell: Cell, run: StepRun): Promis
   await ports.dropBootPriority(cell.record.cellId)
   const endpoint = { address: cell.slot.sandboxAddress, accessToken }
   if (command.filesHash !== undefined) {
-    const file = await ports.findFiles(ownerId, command.filesHash)
+    const file = await ports.findFiles(ownerId, command.filesHash).catch(fail)
     if (file === undefined) {
       throw new BuildError(step, 'The files of this step were not uploaded: start the build again')
     }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { ensureKeyFile } from '@atoll/kit/encryption/key-file'
 import type { Logger } from '@atoll/kit/log'
 import { createBundles } from '@atoll/objects/bundles'
+import type { Bundles } from '@atoll/objects/bundles'
 import { createCondemned } from '@atoll/objects/condemned'
 import type { ObjectStore } from '@atoll/objects/object-store'
 import { acceptsObjects } from '@atoll/objects/probe'
@@ -24,6 +25,8 @@ import { openLogNotes } from '../../state/objects/log-notes.ts'
 import { createNeededLayers } from '../../state/objects/needed-layers.ts'
 import { createNeeds } from '../../state/objects/needs.ts'
 import { openNotesFolder } from '../../state/objects/notes-folder.ts'
+import { openObjectBuildFiles } from '../../state/objects/object-build-files.ts'
+import type { ObjectBuildFiles } from '../../state/objects/object-build-files.ts'
 import { createObjectEnvds } from '../../state/objects/object-envds.ts'
 import { createObjectLayers } from '../../state/objects/object-layers.ts'
 import { createObjectLogs } from '../../state/objects/object-logs.ts'
@@ -33,6 +36,8 @@ import { createObjectSnapshots } from '../../state/objects/object-snapshots.ts'
 import type { ObjectSnapshots } from '../../state/objects/object-snapshots.ts'
 import { createObjectTemplates } from '../../state/objects/object-templates.ts'
 import type { ObjectTemplates } from '../../state/objects/object-templates.ts'
+import { shareBuildFiles } from '../../state/objects/shared-build-files.ts'
+import type { SharedBuildFiles } from '../../state/objects/shared-build-files.ts'
 import { openTransfers } from '../../state/objects/transfers.ts'
 import type { Transfers } from '../../state/objects/transfers.ts'
 import { commitLayer, exists, hashTree, sweepBuilds } from '../../template/layer.ts'
@@ -50,6 +55,9 @@ export interface NodeObjects {
   readonly snapshots: ObjectSnapshots
   readonly templates: ObjectTemplates
   readonly sandboxes: ObjectSandboxes
+  readonly buildFiles: ObjectBuildFiles
+  /** Files for build steps of this node and of the object store. */
+  readonly archives: SharedBuildFiles
   readonly logs: StoredLogs
   readonly logNotes: LogNotes
   readonly collection: LayerCollection
@@ -68,38 +76,44 @@ export interface ObjectParts {
   readonly log: Logger
 }
 
-/** Returns undefined without settings for an object store. Does not wait for the store. */
-export async function openObjects(parts: ObjectParts): Promise<NodeObjects | undefined> {
+/** `files`: those of this node, and with an object store also the build files in it. */
+export interface OpenedObjects {
+  /** Undefined without settings for an object store. */
+  readonly objects: NodeObjects | undefined
+  readonly files: TemplateFiles
+}
+
+/** Does not wait for the store. */
+export async function openObjects(parts: ObjectParts): Promise<OpenedObjects> {
   const settings = objectSettingsOf(parts.config)
-  if (!settings) return undefined
+  if (!settings) return { objects: undefined, files: parts.files }
   const keys = await ensureKeyFile({ path: settings.keyFile, isSupplied: true })
   // Loaded on demand: the library is large, and most nodes have no object store.
   const { createS3Store } = await import('@atoll/objects/s3-store')
   const store = createS3Store(settings)
   const notes = join(parts.host.installation.dataDir, 'objects')
   const dir = await openNotesFolder(notes, settings)
-  return openIn(parts, { store, keys, dir, close: store.close })
+  const objects = await openIn(parts, { store, keys, dir, close: store.close })
+  return { objects, files: { ...parts.files, archives: objects.archives } }
 }
 
-async function openIn(
-  parts: ObjectParts,
-  place: {
-    readonly store: ObjectStore
-    readonly keys: Awaited<ReturnType<typeof ensureKeyFile>>
-    /** Folder for the notes about this store. */
-    readonly dir: string
-    close(): void
-  },
-): Promise<NodeObjects> {
+interface Place {
+  readonly store: ObjectStore
+  readonly keys: Awaited<ReturnType<typeof ensureKeyFile>>
+  /** Folder for the notes about this store. */
+  readonly dir: string
+  close(): void
+}
+
+async function openIn(parts: ObjectParts, place: Place): Promise<NodeObjects> {
   const { host, runtime, files, envd, nodeId } = parts
-  const { dir } = place
-  const bundles = createBundles(place.store, place.keys)
+  const { dir, store } = place
+  const bundles = createBundles(store, place.keys)
   const marks = await openMarks(join(dir, 'durable'))
   const links = await openLinkedFolders(join(dir, 'links'))
   const { reserveSpace } = host.disks
   const transfers = await openTransfers({ dir: join(dir, 'uploads'), bundles, reserveSpace })
-  const nowMs = () => Date.now()
-  const condemned = createCondemned({ store: place.store, bundles, nowMs })
+  const condemned = createCondemned({ store, bundles, nowMs })
   const claims = rememberClaims(condemned, nowMs)
   const layers = createObjectLayers({
     ...{ transfers, marks, claims },
@@ -115,16 +129,13 @@ async function openIn(
   })
   const shared = { transfers, bundles, marks, needs, links, layers }
   const onError = createOnError(parts.log, 'objects that nothing needs could not be removed')
-  const logs = createObjectLogs({ store: place.store, keys: place.keys, nodeId, nowMs, onError })
+  const kept = await openLogsAndFiles(parts, place, { transfers, bundles, marks, links })
+  const needed = createNeededLayers(bundles)
+  const sweeps = [kept.logs.sweep, kept.buildFiles.sweep]
   return {
-    ...{ marks, transfers, links, logs },
-    logNotes: await openLogNotes(join(dir, 'logs')),
-    isWorking: (signal) => acceptsObjects(place.store, nodeId, signal),
-    collection: createLayerCollection({
-      ...{ store: place.store, condemned, nowMs, onError },
-      needed: createNeededLayers(bundles),
-      sweeps: [logs.sweep],
-    }),
+    ...{ marks, transfers, links, ...kept },
+    isWorking: (signal) => acceptsObjects(store, nodeId, signal),
+    collection: createLayerCollection({ store, condemned, needed, sweeps, nowMs, onError }),
     deletions: await openDeletions({
       ...{ dir: join(dir, 'deletions'), bundles },
       onError: createOnError(parts.log, 'objects could not be deleted'),
@@ -136,9 +147,30 @@ async function openIn(
   }
 }
 
+const nowMs = () => Date.now()
+
 function createOnError(log: Logger, what: string): (err: unknown, path: string) => void {
   return (err, path) =>
     log.warn({ err, event: 'node.objects', path }, `${what}; a later pass tries again`)
+}
+
+/** Opens the logs of sandboxes and the files for build steps in the store. */
+async function openLogsAndFiles(
+  { files, nodeId, log }: ObjectParts,
+  { store, keys, dir }: Place,
+  access: Pick<NodeObjects, 'transfers' | 'marks' | 'links'> & { readonly bundles: Bundles },
+) {
+  const onError = createOnError(log, 'old logs or files of builds could not be removed')
+  const logs = createObjectLogs({ store, keys, nodeId, nowMs, onError })
+  const workDir = join(dir, 'build-files')
+  const buildFiles = await openObjectBuildFiles({ ...access, store, workDir, nowMs, onError })
+  const archives = shareBuildFiles(files.archives, buildFiles, (err) =>
+    log.warn(
+      { err, event: 'node.objects' },
+      'the object store did not say whether it has files for a build: the client sends them again',
+    ),
+  )
+  return { logs, logNotes: await openLogNotes(join(dir, 'logs')), buildFiles, archives }
 }
 
 /** Several installations may share the folder, so each has a prefix of its own for unfinished layers. */

@@ -82,6 +82,7 @@ async function findUploads(parts: UploadParts, signal: AbortSignal): Promise<Sto
   const templates = files.templates
     .list()
     .filter(({ templateId }) => !marks.has('templates', templateId))
+  const archives = await objects.archives.findWork()
   return [
     ...paused.map((record) => ({
       name: `sandboxes/${record.owner.sandboxId}/${nameOfContent(contentOf(record))}`,
@@ -94,6 +95,14 @@ async function findUploads(parts: UploadParts, signal: AbortSignal): Promise<Sto
     ...templates.map((template) => ({
       name: `templates/${template.templateId}`,
       run: () => objects.templates.upload(template, signal),
+    })),
+    ...archives.uploads.map((file) => ({
+      name: `build-files/${file.ownerId}/${file.hash}`,
+      run: () => objects.buildFiles.upload(file, signal),
+    })),
+    ...archives.uses.map((file) => ({
+      name: `use of build-files/${file.ownerId}/${file.hash}`,
+      run: () => objects.buildFiles.noteUse(file, signal),
     })),
   ]
 }

@@ -10,6 +10,7 @@ import type { ObjectAccess } from '../../app/objects/object-access.ts'
 import { createSandboxFetches } from '../../app/objects/sandbox-fetches.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { Host } from '../host.ts'
+import type { BuildFiles } from '../../state/build-files.ts'
 import type { TemplateFiles } from '../template-files.ts'
 import { startCollecting } from './collecting.ts'
 import { noteSnapshotUse, startEvictions, useKey } from './evictions.ts'
@@ -22,6 +23,7 @@ import type { UploadParts, Uploads } from './uploads.ts'
 export interface ServedObjects {
   readonly sandboxes: Sandboxes
   readonly builds: Builds
+  readonly files: TemplateFiles
   readonly access: ObjectAccess
   close(): Promise<void>
 }
@@ -35,7 +37,7 @@ export function serveObjects(
   },
 ): ServedObjects {
   const { sandboxes, builds, host, files, logs } = parts
-  if (!objects) return { sandboxes, builds, access: noObjects, close: async () => {} }
+  if (!objects) return { sandboxes, builds, files, access: noObjects, close: async () => {} }
   const uploads = startUploads({ ...parts, objects })
   const logUploads = startLogUploads({ ...parts, objects })
   const collecting = startCollecting(objects.collection, parts.log)
@@ -45,6 +47,7 @@ export function serveObjects(
   return {
     sandboxes: withFetching(sandboxes, fetching, uploads),
     builds: withParents(builds, fetching, uploads),
+    files: { ...files, archives: withUploads(files.archives, uploads) },
     access: accessTo({ objects, uploads, sandboxes, logs, log: parts.log, uses, evictions }),
     async close() {
       const running = [uploads, logUploads, collecting, evictions]
@@ -210,6 +213,16 @@ function withFetching(sandboxes: Sandboxes, fetching: Fetching, uploads: Uploads
       const taken = await sandboxes.snapshot(sandboxId, snapshotId, options)
       uploads.nudge()
       return taken
+    },
+  }
+}
+
+function withUploads(archives: BuildFiles, uploads: Uploads): BuildFiles {
+  return {
+    ...archives,
+    async put(ownerId, hash, pieces) {
+      await archives.put(ownerId, hash, pieces)
+      uploads.nudge()
     },
   }
 }

@@ -13,6 +13,12 @@ export interface LinkedFolders {
     readonly disk: string
     readonly memoryDir: string | undefined
   }): Promise<Linked | undefined>
+  /** Returns undefined if the file has gone. */
+  linkFile(path: string): Promise<LinkedFile | undefined>
+}
+
+export interface LinkedFile extends AsyncDisposable {
+  readonly file: string
 }
 
 export interface Linked extends AsyncDisposable {
@@ -38,11 +44,24 @@ export async function openLinkedFolders(dir: string): Promise<LinkedFolders> {
         const isWhole = !folders.memory || (await linkFolder(memoryDir ?? '', folders.memory))
         if (isWhole) return { folders, [Symbol.asyncDispose]: remove }
       } catch (error) {
-        const isGone = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-        if (!isGone) throw error
+        if (!isMissing(error)) throw error
       }
       await remove()
       return undefined
     },
+    async linkFile(path) {
+      const file = join(dir, randomHex(8))
+      try {
+        await link(path, file)
+      } catch (error) {
+        if (isMissing(error)) return undefined
+        throw error
+      }
+      return { file, [Symbol.asyncDispose]: () => rm(file, { force: true }) }
+    },
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }

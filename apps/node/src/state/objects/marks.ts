@@ -21,6 +21,7 @@ const markKinds = [
   'snapshots',
   'sandboxes',
   'evicted-snapshots',
+  'build-files',
 ] as const
 
 export type MarkKind = (typeof markKinds)[number]

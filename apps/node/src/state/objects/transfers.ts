@@ -1,5 +1,7 @@
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { writeFileAtomic } from '@atoll/kit/atomic-file'
 import { Fault } from '@atoll/kit/fault'
 import { run } from '@atoll/kit/run'
@@ -18,6 +20,8 @@ export interface Transfers {
   find(path: string, signal?: AbortSignal): Promise<Manifest>
   /** Unpacks a part into the new folder `dir`. Its content is checked and on disk on return. */
   download(manifest: Manifest, name: string, dir: string, signal?: AbortSignal): Promise<void>
+  /** Does the same with a part that is one file. */
+  downloadFile(manifest: Manifest, name: string, path: string, signal?: AbortSignal): Promise<void>
   /** Bytes that all downloads of this process have received so far. */
   receivedBytes(): number
   /** Whether an upload of a bundle below this prefix is under way, or was interrupted and not cleaned up yet. */
@@ -34,6 +38,8 @@ export interface FolderBundle {
   readonly facts: unknown
   /** Folders by the name of the part. */
   readonly folders: Readonly<Record<string, string>>
+  /** Files by the name of the part. They are stored as they are. */
+  readonly files?: Readonly<Record<string, string>>
   readonly isWanted?: () => boolean | Promise<boolean>
   /** Called once the store has the bundle, before the upload counts as finished. */
   readonly onStored?: (outcome: 'written' | 'present') => Promise<void>
@@ -64,9 +70,9 @@ export async function openTransfers(
   }
 
   return {
-    async upload({ path, facts, folders, onStored, ...checks }, signal) {
+    async upload({ path, facts, folders, files = {}, onStored, ...checks }, signal) {
       const attempt = newAttempt()
-      const newParts = await Promise.all(Object.entries(folders).map(packedPart))
+      const newParts = await openParts(folders, files)
       underway.add(attempt)
       pending.set(attempt, path)
       try {
@@ -84,8 +90,11 @@ export async function openTransfers(
 
     find: async (path, signal) => (await bundles.find(path, signal)) ?? fail(notInStore(path)),
 
-    download: (manifest, name, to, signal) =>
-      downloadWithRetries(parts, manifest, { name, dir: to, signal, received }),
+    download: (manifest, name, path, signal) =>
+      downloadWithRetries(parts, manifest, { name, path, signal, received, ...asFolder }),
+
+    downloadFile: (manifest, name, path, signal) =>
+      downloadWithRetries(parts, manifest, { name, path, signal, received, ...asFile }),
 
     receivedBytes: () => received.bytes,
 
@@ -107,8 +116,23 @@ export async function openTransfers(
   }
 }
 
+function openParts(
+  folders: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string>>,
+) {
+  return Promise.all([
+    ...Object.entries(folders).map(packedPart),
+    ...Object.entries(files).map(filePart),
+  ])
+}
+
 async function packedPart([name, folder]: readonly [string, string]) {
   return { name, unpackedBytes: await diskBytes(folder), open: () => packFolder(folder) }
+}
+
+async function filePart([name, path]: readonly [string, string]) {
+  const { size } = await stat(path)
+  return { name, unpackedBytes: size, open: () => createReadStream(path) }
 }
 
 const noteEnding = '.json'
@@ -127,11 +151,31 @@ async function readNotes(dir: string): Promise<Map<string, string>> {
   return notes
 }
 
-interface Download {
+interface Download extends Target {
   readonly name: string
-  readonly dir: string
+  readonly path: string
   readonly signal: AbortSignal | undefined
   readonly received: { bytes: number }
+}
+
+interface Target {
+  /** Fails if there is something with this path. */
+  create(path: string): Promise<unknown>
+  /** The content is on disk on return. */
+  fill(content: AsyncIterable<Buffer>, path: string): Promise<unknown>
+}
+
+const asFolder: Target = {
+  create: (path) => mkdir(path, { mode: 0o755 }),
+  async fill(content, path) {
+    await unpackFolder(content, path)
+    await run('sync', ['--file-system', path], { timeoutMs: measureLimitMs })
+  },
+}
+
+const asFile: Target = {
+  create: (path) => writeFile(path, '', { flag: 'wx', mode: 0o600 }),
+  fill: (content, path) => pipeline(content, createWriteStream(path, { flush: true })),
 }
 
 async function downloadWithRetries(
@@ -157,14 +201,13 @@ async function downloadOnce(
   const part = manifest.parts.find(({ name }) => name === work.name)
   if (!part) throw notInStore(`${manifest.path} (${work.name})`)
   using _room = reserveSpace(part.unpackedBytes, 'fetching it from the object store')
-  await mkdir(work.dir, { mode: 0o755 })
+  await work.create(work.path)
   try {
-    const unpack = (content: AsyncIterable<Buffer>) =>
-      unpackFolder(count(content, work.received), work.dir)
-    await bundles.read(part, unpack, work.signal)
-    await run('sync', ['--file-system', work.dir], { timeoutMs: measureLimitMs })
+    const fill = (content: AsyncIterable<Buffer>) =>
+      work.fill(count(content, work.received), work.path)
+    await bundles.read(part, fill, work.signal)
   } catch (error) {
-    await removeFolder(work.dir)
+    await removeFolder(work.path)
     throw error
   }
 }

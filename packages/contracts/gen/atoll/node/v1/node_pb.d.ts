@@ -3106,7 +3106,7 @@ export declare const NodeService: GenService<{
     output: typeof MeasureTemplatesResponseSchema;
   },
   /**
-   * Reports whether the node has these files for build steps.
+   * Reports whether the node, or the object store, has these files for build steps.
    *
    * @generated from rpc atoll.node.v1.NodeService.FindBuildFiles
    */
@@ -3117,7 +3117,8 @@ export declare const NodeService: GenService<{
   },
   /**
    * Uploads files for build steps. The first message identifies them, all others are pieces of the archive. The node
-   * keeps them for builds of the next days. resource_exhausted: too large, or not enough disk space.
+   * keeps them until no build has used them for a day, and puts them into the object store, if it has one.
+   * resource_exhausted: too large, or not enough disk space.
    *
    * @generated from rpc atoll.node.v1.NodeService.PutBuildFiles
    */
