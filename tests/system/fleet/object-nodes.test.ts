@@ -16,7 +16,8 @@ import { loadNodeConfig } from '@atoll/node/config'
 import { envdCommands } from '@atoll/node/envd/commands'
 import { createS3Store } from '@atoll/objects/s3-store'
 import type { S3Store } from '@atoll/objects/s3-store'
-import { createClient } from '@connectrpc/connect'
+import { testObjectsContract } from '@atoll/simulated-node/contract/objects.contract'
+import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import type { Client } from '@connectrpc/connect'
 import { startCeph } from '../../../tools/fleet/ceph.ts'
 import type { CephStore } from '../../../tools/fleet/ceph.ts'
@@ -126,6 +127,29 @@ async function waitUntilDurable({ client }: TestNode, sandboxId: string) {
   return { sandboxId, keptGeneration, keptId }
 }
 
+/** Returns the entries as text. `fromObjects`: as the object store has them; none if it has no log. */
+async function readLog({ client }: TestNode, sandboxId: string, fromObjects = false) {
+  const query = { sandboxId, newestFirst: false, limit: 10_000, fromObjects }
+  const { entries } = await client.readLogs(query).catch((error: unknown) => {
+    if (ConnectError.from(error).code === Code.NotFound) return { entries: [] }
+    throw error
+  })
+  return entries.map(({ atMs, message }) => `${atMs} ${message}`)
+}
+
+/** Waits until the object store has the log of the node, and returns what another node reads there. */
+async function waitForStoredLog(of: TestNode, other: TestNode, sandboxId: string) {
+  return waitFor(
+    `the log of ${sandboxId}`,
+    async () => {
+      const stored = await readLog(other, sandboxId, true)
+      const own = await readLog(of, sandboxId)
+      return own.length > 0 && own.at(-1) === stored.at(-1) && stored
+    },
+    limit,
+  )
+}
+
 /** Leaves a program and a file in memory, and a file on the disk. */
 async function leaveTraces(node: TestNode, sandboxId: string): Promise<void> {
   await shell(node, sandboxId, 'echo in memory > /dev/shm/trace; echo on disk > /home/user/trace')
@@ -147,6 +171,7 @@ test('a paused sandbox continues on another node with its memory, and back again
   await leaveTraces(first, sandboxId)
   await first.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 1 })
   const paused = await waitUntilDurable(first, sandboxId)
+  const logOfFirst = await waitForStoredLog(first, second, sandboxId)
   assert.deepEqual([paused.keptGeneration, paused.keptId.length], [1, 12])
   const other = { ...paused, keptId: 'other', generation: 2 }
   await assert.rejects(second.client.fetchSandbox(other), /object store has no/)
@@ -158,6 +183,9 @@ test('a paused sandbox continues on another node with its memory, and back again
   assert.ok(progress.receivedBytes > 0n)
   await second.client.resumeSandbox({ sandboxId, generation: 2 })
   await checkTraces(second, sandboxId)
+  const logOfSecond = await readLog(second, sandboxId)
+  assert.deepEqual(logOfSecond.slice(0, logOfFirst.length), logOfFirst)
+  assert.ok(logOfSecond.length > logOfFirst.length)
 
   await second.client.pauseSandbox({ sandboxId, keepMemory: true, generation: 2 })
   const again = await waitUntilDurable(second, sandboxId)
@@ -170,6 +198,7 @@ test('a paused sandbox continues on another node with its memory, and back again
     },
     limit,
   )
+  const logBefore = await waitForStoredLog(second, first, sandboxId)
   // The first node still has the older content, which is replaced.
   await first.client.fetchSandbox({ ...again, generation: 3 })
   await first.client.resumeSandbox({ sandboxId, generation: 3 })
@@ -178,6 +207,10 @@ test('a paused sandbox continues on another node with its memory, and back again
   await second.client.killSandbox({ sandboxId, generation: 2 })
   assert.ok((await store.list(`sandboxes/${sandboxId}/`)).length > 0, 'another node may need them')
   await first.client.killSandbox({ sandboxId, generation: 3, deleteObjects: true })
+  const whole = await waitForStoredLog(first, second, sandboxId)
+  assert.deepEqual(whole.slice(0, logBefore.length), logBefore)
+  const ends = whole.filter((line) => line.includes('Sandbox ended'))
+  assert.equal(ends.length, 1, 'the second node has only forgotten the sandbox')
   await waitFor(
     'the objects to be deleted',
     async () => (await store.list(`sandboxes/${sandboxId}/`)).length === 0,
@@ -260,6 +293,37 @@ test('a template that one node built starts on the other, also after its agent r
   await second.client.deleteTemplate({ templateId })
   await first.client.deleteTemplate({ templateId, deleteObjects: true })
 })
+
+test('a build uses files that another node received', async () => {
+  const folder = await mkdtemp('/var/tmp/atoll-test-files-')
+  await writeFile(join(folder, 'copied'), 'sent to the first node')
+  const archive = await run('tar', ['--create', '--directory', folder, 'copied'])
+  await rm(folder, { recursive: true })
+  const files = { ownerId: 'team', hash: randomBytes(32).toString('hex') }
+  await first.client.putBuildFiles(partsOf(files, Buffer.from(archive)))
+  await waitFor(
+    'the upload of the files',
+    async () => (await second.client.findBuildFiles(files)).present,
+    limit,
+  )
+  const templateId = randomLabel(20)
+  const build = second.client.buildTemplate({
+    ...{ ...size, templateId, parentId: 'base', ownerId: 'team' },
+    steps: [{ type: 'COPY', args: ['copied', '/etc/copied'], filesHash: files.hash }],
+  })
+  const events = await Array.fromAsync(build)
+  assert.equal(events.at(-1)?.event.case, 'done')
+  const sandboxId = `i${randomLabel(20)}`
+  await second.client.createSandbox({ ...size, templateId, sandboxId, generation: 1 })
+  assert.equal(await shell(second, sandboxId, 'cat /etc/copied'), 'sent to the first node')
+  await second.client.killSandbox({ sandboxId, generation: 1 })
+  await second.client.deleteTemplate({ templateId, deleteObjects: true })
+})
+
+async function* partsOf(files: { readonly ownerId: string; readonly hash: string }, piece: Buffer) {
+  yield { part: { case: 'files' as const, value: files } }
+  yield { part: { case: 'piece' as const, value: piece } }
+}
 
 test('with the object store out of reach, a pause succeeds and its resume too', async (t) => {
   const alone = await openNode(`http://127.0.0.1:${await freePort()}`)
@@ -357,3 +421,14 @@ test('a snapshot that its node evicted stays listed, and starts there again with
     limit,
   )
 })
+
+testObjectsContract('gVisor nodes with an object store', async () => ({
+  get first() {
+    return first.client
+  },
+  get second() {
+    return second.client
+  },
+  act: async (sandboxId) => void (await shell(first, sandboxId, 'echo done')),
+  async [Symbol.asyncDispose]() {},
+}))
