@@ -13,8 +13,7 @@ async function setUp() {
     store,
     createKeyRing([newKey()], async () => {}),
   )
-  let now = 1_000_000
-  const condemned = createCondemned({ store, bundles, nowMs: () => now })
+  const condemned = createCondemned({ store, bundles })
   for (const path of ['layers/a', 'layers/b', 'other/c']) {
     await bundles.write({ path, attempt: 'one', facts: {}, parts: [] })
   }
@@ -23,13 +22,22 @@ async function setUp() {
     condemned.collect(
       {
         prefix: 'layers/',
+        isOurs: (path) => !path.includes('others'),
         isNeeded: (path) => needed.includes(path),
         onError: (_error, path) => void errors.push(path),
       },
       never,
     )
   const exists = async (path: string) => (await bundles.find(path)) !== undefined
-  return { store, bundles, condemned, collect, exists, errors, pass: (ms: number) => (now += ms) }
+  return {
+    store,
+    bundles,
+    condemned,
+    collect,
+    exists,
+    errors,
+    pass: (ms: number) => (store.clockMs += ms),
+  }
 }
 
 test('a bundle that nothing needs is removed after the grace time, and no other', async () => {
@@ -91,12 +99,11 @@ test('what cannot be read stays, and holds up no other bundle', async () => {
   const unreadable = Buffer.from('of another key')
   store.objects.set('layers/0/manifest', unreadable)
   await collect('layers/a')
-  store.objects.set('layers/b/condemned', Buffer.from('no time'))
   pass(graceMs)
   await collect('layers/a')
   assert.deepEqual(errors, ['layers/0'])
   assert.equal(store.objects.get('layers/0/manifest'), unreadable)
-  assert.ok(await exists('layers/b'), 'its grace time begins anew')
+  assert.equal(await exists('layers/b'), false)
 })
 
 test('left parts of an interrupted upload or removal are removed like a bundle', async () => {
@@ -107,3 +114,62 @@ test('left parts of an interrupted upload or removal are removed like a bundle',
   await collect('layers/a', 'layers/b')
   assert.deepEqual(await store.list('layers/left/'), [])
 })
+
+test('objects of others are neither condemned nor removed, whatever their names', async () => {
+  const { store, collect, pass } = await setUp()
+  const keys = ['layers/others/condemned', 'layers/others/1.png', 'layers/b/others/1.png']
+  for (const key of keys) store.objects.set(key, Buffer.from('of others'))
+  await collect('layers/others')
+  pass(graceMs)
+  await collect()
+  await collect()
+  const left = (await store.list('layers/')).filter((key) => key.includes('others'))
+  assert.deepEqual(left, keys.toSorted())
+})
+
+/** Two passes work on one bundle at a time, and a third node uploads it as soon as it may. */
+for (const [pause, nth] of [
+  ['list', 1],
+  ['ageMs', 1],
+  ['find', 1],
+  ['ageMs', 2],
+] as const) {
+  test(`a slow removal spares what was uploaded after another pass removed the bundle (${pause} ${nth})`, async () => {
+    const { store, bundles, condemned, collect, exists, pass } = await setUp()
+    await collect('layers/a')
+    pass(graceMs)
+    const upload = async () => {
+      await collect('layers/a')
+      assert.equal(await condemned.claim('layers/b'), false)
+      const part = { name: 'files', unpackedBytes: 1, open: one }
+      await bundles.write({ path: 'layers/b', attempt: 'two', facts: {}, parts: [part] })
+    }
+    let calls = 0
+    /** Lets all that happen after this step of the slow pass. */
+    const late = async <T>(result: Promise<T>): Promise<T> => {
+      await result
+      calls += 1
+      if (calls === nth) await upload()
+      return result
+    }
+    const slow = createCondemned({
+      store: {
+        ...store,
+        list: (...args) => (pause === 'list' ? late(store.list(...args)) : store.list(...args)),
+        ageMs: (...args) => (pause === 'ageMs' ? late(store.ageMs(...args)) : store.ageMs(...args)),
+      },
+      bundles: {
+        ...bundles,
+        find: (...args) => (pause === 'find' ? late(bundles.find(...args)) : bundles.find(...args)),
+      },
+    })
+    const work = { prefix: 'layers/', isOurs: (path: string) => path === 'layers/b' }
+    await slow.collect({ ...work, isNeeded: () => false, onError: assert.fail }, never)
+    assert.ok(await exists('layers/b'))
+    assert.ok(store.objects.has('layers/b/two.files'))
+  })
+}
+
+async function* one(): AsyncGenerator<Buffer> {
+  yield Buffer.from('x')
+}

@@ -4,6 +4,9 @@ import { test } from 'node:test'
 import { randomLabel } from '@atoll/kit/id'
 import type { ObjectStore } from './object-store.ts'
 
+/** Times of a store are whole seconds, and its gateways may differ a little. */
+const toleranceMs = 5_000
+
 /** Checks what every object store promises. `open` is called once per test. */
 export function checkObjectStore(open: () => Promise<ObjectStore>): void {
   const setup = async () => ({ store: await open(), folder: `contract/${randomLabel(8)}` })
@@ -100,6 +103,16 @@ export function checkObjectStore(open: () => Promise<ObjectStore>): void {
     assert.deepEqual(await after('b/10'), ['b/2', 'c/1'])
     assert.deepEqual(await after('b/10', 'b/'), ['b/2'])
     assert.deepEqual(await after('c/1'), [])
+  })
+
+  test('the store says what time it is, and how old an object is', async () => {
+    const { store, folder } = await setup()
+    const startMs = await store.nowMs()
+    await store.create(`${folder}/one`, Buffer.from('one'))
+    const ageMs = await store.ageMs(`${folder}/one`)
+    const limitMs = (await store.nowMs()) - startMs + toleranceMs
+    assert.ok(ageMs !== undefined && Math.abs(ageMs) <= limitMs, `${ageMs} of ${limitMs} ms`)
+    assert.equal(await store.ageMs(`${folder}/other`), undefined)
   })
 
   test('lists and deletions reach exactly the keys with a prefix', async () => {

@@ -16,6 +16,10 @@ export interface ObjectStore {
   list(prefix: string, signal?: AbortSignal): Promise<string[]>
   /** Returns up to 1,000 keys with a prefix that come after `after` in the order of their bytes. Empty: the end. */
   listAfter(prefix: string, after: string, signal?: AbortSignal): Promise<string[]>
+  /** Returns the time of the store's own clock. */
+  nowMs(signal?: AbortSignal): Promise<number>
+  /** Returns how long ago an object was written, by the clock of the store; undefined if there is none. */
+  ageMs(key: string, signal?: AbortSignal): Promise<number | undefined>
   /** Succeeds for keys that do not exist. */
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>
   /** Removes what interrupted uploads of keys with this prefix have left. */

@@ -67,3 +67,24 @@ test('a store that takes the request and never answers fails it', async (t) => {
   const store = await setUp(t, (request) => void request.resume())
   await assert.rejects(store.create('key', Buffer.alloc(1024)), { reason: 'objects_unavailable' })
 })
+
+test('times are those of the server, whatever the clock of this machine says', async (t) => {
+  const store = await setUp(t, (request, response) => {
+    response.setHeader('date', 'Tue, 01 Jan 2030 00:00:10 GMT')
+    response.setHeader('last-modified', 'Tue, 01 Jan 2030 00:00:00 GMT')
+    response.statusCode = request.url?.includes('absent') === true ? 404 : 200
+    response.end(request.method === 'HEAD' ? undefined : '<ListBucketResult></ListBucketResult>')
+  })
+  assert.equal(await store.nowMs(), Date.UTC(2030, 0, 1, 0, 0, 10))
+  assert.equal(await store.ageMs('key'), 10_000)
+  assert.equal(await store.ageMs('absent'), undefined)
+})
+
+test('without a time of the server, questions about times fail', async (t) => {
+  const store = await setUp(t, (_request, response) => {
+    response.sendDate = false
+    response.end('<ListBucketResult></ListBucketResult>')
+  })
+  await assert.rejects(store.nowMs())
+  await assert.rejects(store.ageMs('key'))
+})

@@ -15,6 +15,7 @@ import { NodeHttpHandler } from '@smithy/node-http-handler'
 import type { ObjectStore } from './object-store.ts'
 import { asObjectFault, statusOf } from './s3-errors.ts'
 import type { ObjectSettings } from './settings.ts'
+import { createServerTime } from './server-time.ts'
 
 interface RequestLimits {
   /** Attempts per request, with increasing waits in between. */
@@ -42,6 +43,7 @@ export function createS3Store(settings: ObjectSettings, limits = usualLimits): S
     ...translateErrors({
       ...writeMethods(place),
       ...readMethods(place),
+      ...clockMethods(place),
       ...removeMethods(place),
     }),
     close: () => client.destroy(),
@@ -173,6 +175,30 @@ function readMethods(
   }
 }
 
+function clockMethods(place: Place): Pick<ObjectStore, 'nowMs' | 'ageMs'> {
+  const { client, bucket, prefix } = place
+  return {
+    async nowMs(signal) {
+      const request = new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, MaxKeys: 1 })
+      const serverTime = createServerTime()
+      request.middlewareStack.add(serverTime.middleware, { step: 'deserialize' })
+      await client.send(request, options(signal))
+      return serverTime.readMs()
+    },
+
+    async ageMs(key, signal) {
+      const request = new HeadObjectCommand(at(place, key))
+      const serverTime = createServerTime()
+      request.middlewareStack.add(serverTime.middleware, { step: 'deserialize' })
+      const found = await client.send(request, options(signal)).catch(undefinedIfAbsent)
+      if (!found) return undefined
+      const writtenMs = found.LastModified?.getTime() ?? Number.NaN
+      if (Number.isNaN(writtenMs)) throw new Error(`the store sent no Last-Modified for ${key}`)
+      return serverTime.readMs() - writtenMs
+    },
+  }
+}
+
 function removeMethods(place: Place): Pick<ObjectStore, 'delete' | 'abandonUploads'> {
   const { client, bucket: Bucket, prefix } = place
   return {
@@ -218,6 +244,8 @@ function translateErrors(methods: ObjectStore): ObjectStore {
     size: translate(methods.size),
     list: translate(methods.list),
     listAfter: translate(methods.listAfter),
+    nowMs: translate(methods.nowMs),
+    ageMs: translate(methods.ageMs),
     delete: translate(methods.delete),
     abandonUploads: translate(methods.abandonUploads),
   }

@@ -76,7 +76,11 @@ test('a bundle that nothing needs is removed after the grace time, unless it is 
   const ring = createKeyRing([newKey()], async () => {})
   const bundles = createBundles(store, ring)
   let now = 0
-  const condemned = createCondemned({ store, bundles, nowMs: () => now })
+  const ageMs = async (key: string) => {
+    const age = await store.ageMs(key)
+    return age === undefined ? undefined : age + now
+  }
+  const condemned = createCondemned({ store: { ...store, ageMs }, bundles })
   const prefix = `layers-${randomLabel(8)}/`
   const [claimed, unneeded, needed] = ['a', 'b', 'c'].map((name) => `${prefix}${name}`)
   assert.ok(claimed !== undefined && unneeded !== undefined)
@@ -84,7 +88,8 @@ test('a bundle that nothing needs is removed after the grace time, unless it is 
   for (const path of [claimed, unneeded, needed ?? '']) {
     await bundles.write({ path, attempt: 'one', facts: {}, parts: [part] })
   }
-  const work = { prefix, isNeeded: (path: string) => path === needed, onError: assert.fail }
+  const isNeeded = (path: string) => path === needed
+  const work = { prefix, isOurs: () => true, isNeeded, onError: assert.fail }
   const collect = () => condemned.collect(work, new AbortController().signal)
   await collect()
   now = graceMs / 2

@@ -6,12 +6,15 @@ export interface MemoryStore extends ObjectStore {
   readonly objects: Map<string, Buffer>
   /** Makes all calls fail until it is called with false. */
   setDown(isDown: boolean): void
+  /** Time of the store. Objects that tests put into `objects` count as written at 0. */
+  clockMs: number
   /** Called before each change, for tests that interrupt or observe. */
   onChange: (operation: 'create' | 'upload' | 'delete', key: string) => void | Promise<void>
 }
 
 export function createMemoryStore(): MemoryStore {
   const objects = new Map<string, Buffer>()
+  const written = new Map<string, number>()
   let isDown = false
   const check = (signal?: AbortSignal) => {
     signal?.throwIfAborted()
@@ -19,7 +22,9 @@ export function createMemoryStore(): MemoryStore {
   }
   const store: MemoryStore = {
     objects,
+    clockMs: 0,
     ...queries(objects, check),
+    ...clockQueries(() => store, written),
     setDown: (next) => void (isDown = next),
     onChange: () => {},
 
@@ -28,6 +33,7 @@ export function createMemoryStore(): MemoryStore {
       await store.onChange('create', key)
       if (objects.has(key)) return false
       objects.set(key, Buffer.from(body))
+      written.set(key, store.clockMs)
       return true
     },
 
@@ -38,6 +44,7 @@ export function createMemoryStore(): MemoryStore {
       await store.onChange('upload', key)
       check(signal)
       objects.set(key, Buffer.concat(chunks))
+      written.set(key, store.clockMs)
     },
 
     async read(key, maxBytes, signal) {
@@ -58,10 +65,28 @@ export function createMemoryStore(): MemoryStore {
       for (const key of keys) {
         await store.onChange('delete', key)
         objects.delete(key)
+        written.delete(key)
       }
     },
   }
   return store
+}
+
+function clockQueries(
+  store: () => MemoryStore,
+  written: ReadonlyMap<string, number>,
+): Pick<ObjectStore, 'nowMs' | 'ageMs'> {
+  return {
+    async nowMs(signal) {
+      await store().list('', signal)
+      return store().clockMs
+    },
+
+    async ageMs(key, signal) {
+      if ((await store().size(key, signal)) === undefined) return undefined
+      return store().clockMs - (written.get(key) ?? 0)
+    },
+  }
 }
 
 function queries(

@@ -1,3 +1,4 @@
+import { uptime } from 'node:os'
 import { join } from 'node:path'
 import { ensureKeyFile } from '@atoll/kit/encryption/key-file'
 import type { Logger } from '@atoll/kit/log'
@@ -113,8 +114,9 @@ async function openIn(parts: ObjectParts, place: Place): Promise<NodeObjects> {
   const links = await openLinkedFolders(join(dir, 'links'))
   const { reserveSpace } = host.disks
   const transfers = await openTransfers({ dir: join(dir, 'uploads'), bundles, reserveSpace })
-  const condemned = createCondemned({ store, bundles, nowMs })
-  const claims = rememberClaims(condemned, nowMs)
+  const condemned = createCondemned({ store, bundles })
+  // No correction of the time changes this clock, and it counts while the machine is suspended.
+  const claims = rememberClaims(condemned, () => uptime() * 1000)
   const layers = createObjectLayers({
     ...{ transfers, marks, claims },
     steps: files.layers,
@@ -135,7 +137,7 @@ async function openIn(parts: ObjectParts, place: Place): Promise<NodeObjects> {
   return {
     ...{ marks, transfers, links, ...kept },
     isWorking: (signal) => acceptsObjects(store, nodeId, signal),
-    collection: createLayerCollection({ store, condemned, needed, sweeps, nowMs, onError }),
+    collection: createLayerCollection({ store, condemned, needed, sweeps, onError }),
     deletions: await openDeletions({
       ...{ dir: join(dir, 'deletions'), bundles },
       onError: createOnError(parts.log, 'objects could not be deleted'),

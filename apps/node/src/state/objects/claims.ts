@@ -6,7 +6,7 @@ export type Claims = Pick<Condemned, 'claim'>
 /** Short against the grace time, for which a claim holds: an upload that begins now may take the rest of it. */
 const trustedMs = 60 * 60 * 1000
 
-/** Remembers claims, so that uploads which follow each other ask the store once. */
+/** Remembers claims, so that uploads which follow each other ask the store once. `nowMs`: a clock that is never set. */
 export function rememberClaims(condemned: Claims, nowMs: () => number): Claims {
   const claimed = new Map<string, number>()
   return {

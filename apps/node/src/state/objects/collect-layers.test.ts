@@ -26,20 +26,28 @@ async function setUp() {
     store,
     createKeyRing([newKey()], async () => {}),
   )
-  let now = 0
-  const nowMs = () => now
-  const condemned = createCondemned({ store, bundles, nowMs })
+  const nowMs = () => store.clockMs
+  const condemned = createCondemned({ store, bundles })
   const put = (path: string, facts: unknown) =>
     bundles.write({ path, attempt: 'one', facts, parts: [] })
   const open = () =>
     createLayerCollection({
-      ...{ store, condemned, nowMs, onError: assert.fail },
+      ...{ store, condemned, onError: assert.fail },
       needed: createNeededLayers(bundles),
       sweeps: [],
     })
   const stored = async () =>
     [...(await bundles.listPaths('layers/')), ...(await bundles.listPaths('envd/'))].toSorted()
-  return { store, bundles, condemned, nowMs, put, open, stored, pass: (ms: number) => (now += ms) }
+  return {
+    store,
+    bundles,
+    condemned,
+    nowMs,
+    put,
+    open,
+    stored,
+    pass: (ms: number) => (store.clockMs += ms),
+  }
 }
 
 type Put = Awaited<ReturnType<typeof setUp>>['put']
@@ -90,14 +98,18 @@ test('only layers and builds that nothing in the store needs are removed, after 
 test('objects of others in the same bucket are left alone', async () => {
   const { store, put, open, pass } = await setUp()
   await putAll(put)
-  const others = ['layers/photos/1.png', 'envd/notes', 'layers/readme']
+  const others = [
+    ...['layers/photos/1.png', 'envd/notes', 'layers/readme', 'layers/photos/condemned'],
+    ...['collections/0/photos', 'collections/1969/list', 'collections/1969-01-01T00.photos'],
+  ]
   for (const key of others) store.objects.set(key, Buffer.from('of others'))
   const collection = open()
   await collection.run(never)
   pass(graceMs)
   await collection.run(never)
-  const left = [...store.objects.keys()].filter((key) => /photos|notes|readme/.test(key))
+  const left = others.filter((key) => store.objects.has(key))
   assert.deepEqual(left, others)
+  assert.equal((await store.list('collections/')).length, 3 + 1)
 })
 
 test('layers stay while a manifest cannot be read, which may need any of them', async () => {
@@ -110,6 +122,58 @@ test('layers stay while a manifest cannot be read, which may need any of them', 
   pass(2 * graceMs)
   await assert.rejects(collection.run(never))
   assert.deepEqual(await stored(), all)
+})
+
+test('uploads continue while a manifest cannot be read: condemnations are taken back', async () => {
+  const { store, condemned, put, open, pass } = await setUp()
+  await putAll(put)
+  const collection = open()
+  await collection.run(never)
+  store.objects.set('snapshots/s2/manifest', Buffer.from('sealed with another key'))
+  pass(graceMs)
+  await assert.rejects(condemned.claim(`layers/${oldLayer}`), { reason: 'object_expiring' })
+  await assert.rejects(collection.run(never))
+  for (const path of [`layers/${oldLayer}`, `envd/${oldEnvd}`]) {
+    assert.equal(await condemned.claim(path), true, path)
+  }
+})
+
+test('a pass that is stopped takes no condemnation back', async () => {
+  const { store, put, open, pass } = await setUp()
+  await putAll(put)
+  const collection = open()
+  await collection.run(never)
+  pass(graceMs)
+  const stop = new AbortController()
+  store.onChange = (operation) => {
+    if (operation === 'create') stop.abort()
+  }
+  await assert.rejects(collection.run(stop.signal), { name: 'AbortError' })
+  assert.ok(store.objects.has(`layers/${oldLayer}/condemned`))
+})
+
+test('layers below a layer whose manifest is gone stay', async () => {
+  const { store, put, open, stored, pass } = await setUp()
+  await putAll(put)
+  const collection = open()
+  store.objects.delete(`layers/${upper}/manifest`)
+  await assert.rejects(open().run(never), { reason: 'object_missing' })
+  pass(graceMs)
+  await assert.rejects(collection.run(never), { reason: 'object_missing' })
+  assert.ok((await stored()).includes(`layers/${lower}`))
+  assert.equal(store.objects.has(`layers/${lower}/condemned`), false)
+})
+
+test('a node begins no pass that may overlap with the pass of the next hour', async () => {
+  const { store, put, open, pass } = await setUp()
+  await putAll(put)
+  pass(hourMs / 2)
+  const collection = open()
+  await collection.run(never)
+  assert.deepEqual(await store.list('collections/'), [])
+  pass(hourMs / 2)
+  await collection.run(never)
+  assert.equal((await store.list('collections/')).length, 1)
 })
 
 test('the nodes of a fleet share one pass per hour', async () => {

@@ -11,20 +11,24 @@ export interface LayerCollection {
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Ends well within the margin of claims. */
-const passLimitMs = marginMs / 2
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+/** A pass that begins later would not end before the pass of the next hour begins, which another node may do. */
+const latestStartMs = hourMs / 2
+/** Together far shorter than the rest of the hour, and than the margin of claims. */
+const limitsMs = { pass: marginMs / 3, takingBack: 5 * minuteMs }
 const folder = 'collections/'
+const hourPattern = /^collections\/\d{4}-\d\d-\d\dT\d\d$/
 
 export function createLayerCollection(ports: {
-  readonly store: Pick<ObjectStore, 'create' | 'list' | 'delete'>
+  readonly store: Pick<ObjectStore, 'create' | 'list' | 'delete' | 'nowMs'>
   readonly condemned: Pick<Condemned, 'collect'>
   readonly needed: NeededLayers
   /** Removals of things that nothing else refers to. */
   readonly sweeps: readonly ((signal: AbortSignal) => Promise<void>)[]
-  nowMs(): number
   onError(error: unknown, path: string): void
 }): LayerCollection {
-  const { store, condemned, needed, sweeps, nowMs, onError } = ports
+  const { store, condemned, needed, sweeps, onError } = ports
   let lastHour: string | undefined
 
   /** Whether this node does the pass of this hour. A crash leaves the pass to the next hour. */
@@ -34,32 +38,55 @@ export function createLayerCollection(ports: {
     if (!isOurs) return false
     const taken = await store.list(folder, signal)
     await store.delete(
-      taken.filter((key) => key < `${folder}${hour}`),
+      taken.filter((key) => hourPattern.test(key) && key < `${folder}${hour}`),
       signal,
     )
     return true
   }
 
-  async function collect(limit: AbortSignal): Promise<void> {
-    const paths = await needed.find(limit)
-    // Objects with other names belong to others.
-    const isNeeded = (path: string) => paths.has(path) || !(isLayerPath(path) || isEnvdPath(path))
-    for (const prefix of ['layers/', 'envd/']) {
-      await condemned.collect({ prefix, isNeeded, onError }, limit)
+  async function collect(isNeeded: (path: string) => boolean, signal: AbortSignal): Promise<void> {
+    const kinds = { 'layers/': isLayerPath, 'envd/': isEnvdPath }
+    for (const [prefix, isOurs] of Object.entries(kinds)) {
+      await condemned.collect({ prefix, isOurs, isNeeded, onError }, signal)
+    }
+  }
+
+  /** A failure takes all condemnations back: without a removal, old ones would refuse uploads for ever. */
+  async function findNeeded(limit: AbortSignal, signal: AbortSignal): Promise<ReadonlySet<string>> {
+    try {
+      return await needed.find(limit)
+    } catch (error) {
+      try {
+        if (!signal.aborted) await collect(() => true, within(limitsMs.takingBack, signal))
+      } catch (failure) {
+        onError(failure, folder)
+      }
+      // Rethrow the original error: a failure to take condemnations back is secondary.
+      throw error
     }
   }
 
   return {
     async run(signal) {
-      const hour = new Date(nowMs()).toISOString().slice(0, 13)
+      const storeMs = await store.nowMs(signal)
+      if (storeMs % hourMs >= latestStartMs) return
+      const hour = new Date(storeMs).toISOString().slice(0, 13)
       if (hour === lastHour || !(await take(hour, signal))) return
+      const removeUnneeded = async (limit: AbortSignal): Promise<void> => {
+        const paths = await findNeeded(limit, signal)
+        await collect((path) => paths.has(path), limit)
+      }
       // A manifest that cannot be read ends the collection, but no sweep.
       const errors: unknown[] = []
-      for (const work of [collect, ...sweeps]) {
-        const limit = AbortSignal.any([signal, AbortSignal.timeout(passLimitMs)])
+      for (const work of [removeUnneeded, ...sweeps]) {
+        const limit = within(limitsMs.pass, signal)
         await work(limit).catch((error: unknown) => errors.push(error))
       }
       if (errors.length > 0) throw errors[0]
     },
   }
+}
+
+function within(limitMs: number, signal: AbortSignal): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(limitMs)])
 }

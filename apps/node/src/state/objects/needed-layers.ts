@@ -1,3 +1,4 @@
+import { Fault } from '@atoll/kit/fault'
 import type { Bundles } from '@atoll/objects/bundles'
 import { readFacts } from '@atoll/objects/manifest'
 import type { Manifest } from '@atoll/objects/manifest'
@@ -35,23 +36,34 @@ const kinds = [
   ],
 ] as const
 
+type Parse = (manifest: Manifest) => readonly string[]
+
+/** Manifests are small: a pass over many of them waits for answers of the store. */
+const readsAtOnce = 16
+
 export function createNeededLayers(bundles: Pick<Bundles, 'find' | 'listPaths'>): NeededLayers {
   /** Needs by path. A path that is written again has the same ones, so each manifest is read once. */
   let known = new Map<string, readonly string[]>()
 
   async function read(
     path: string,
-    parse: (manifest: Manifest) => readonly string[],
+    parse: Parse,
     signal: AbortSignal,
-  ): Promise<readonly string[]> {
+  ): Promise<readonly string[] | undefined> {
     const found = known.get(path)
     if (found) return found
     const manifest = await bundles.find(path, signal)
-    // Not finished, or removed since the list was read.
-    if (!manifest) return []
-    const needs = parse(manifest)
-    known.set(path, needs)
+    const needs = manifest && parse(manifest)
+    if (needs) known.set(path, needs)
     return needs
+  }
+
+  async function readLayer(path: string, signal: AbortSignal): Promise<readonly string[]> {
+    if (!path.startsWith('layers/')) return []
+    const below = await read(path, belowOf, signal)
+    // The layers below this one are unknown.
+    if (!below) throw missingLayer(path)
+    return below
   }
 
   return {
@@ -61,15 +73,15 @@ export function createNeededLayers(bundles: Pick<Bundles, 'find' | 'listPaths'>)
       const add = async (path: string): Promise<void> => {
         if (needed.has(path)) return
         needed.add(path)
-        if (!path.startsWith('layers/')) return
-        for (const below of await read(path, belowOf, signal)) await add(below)
+        for (const below of await readLayer(path, signal)) await add(below)
       }
       for (const [prefix, schema] of kinds) {
-        for (const path of await bundles.listPaths(prefix, signal)) {
+        const parse: Parse = (manifest) => readFacts(manifest, schema)
+        await forEachPath(await bundles.listPaths(prefix, signal), async (path) => {
           seen.add(path)
-          const needs = await read(path, (manifest) => readFacts(manifest, schema), signal)
-          for (const one of needs) await add(one)
-        }
+          // Without a manifest: not finished, or removed since the list was read.
+          for (const one of (await read(path, parse, signal)) ?? []) await add(one)
+        })
       }
       known = new Map([...known].filter(([path]) => seen.has(path) || needed.has(path)))
       return needed
@@ -77,7 +89,31 @@ export function createNeededLayers(bundles: Pick<Bundles, 'find' | 'listPaths'>)
   }
 }
 
+/** Reads several at a time, and begins no more after the first failure. */
+async function forEachPath(
+  paths: readonly string[],
+  work: (path: string) => Promise<void>,
+): Promise<void> {
+  const waiting = [...paths]
+  const worker = async () => {
+    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) await work(path)
+  }
+  try {
+    await Promise.all(Array.from({ length: readsAtOnce }, worker))
+  } finally {
+    waiting.length = 0
+  }
+}
+
 function belowOf(manifest: Manifest): readonly string[] {
   const layer = readFacts(manifest, LayerFacts)
   return layer.kind === 'step' && layer.below !== undefined ? [`layers/${layer.below}`] : []
+}
+
+function missingLayer(path: string): Fault {
+  return new Fault(
+    'not_found',
+    'object_missing',
+    `The object store has no manifest of ${path}, which it needs. Ask an operator to restore it.`,
+  )
 }
