@@ -2,6 +2,7 @@ import { Fault } from '@atoll/kit/fault'
 import { randomLabel } from '@atoll/kit/id'
 import { memoryWriter } from '../../domain/sandboxes/cell.ts'
 import type { CellRecord } from '../../domain/sandboxes/cell.ts'
+import { diskWriteLimitMs } from '../../domain/host/disks.ts'
 import type { Disks } from '../../domain/host/disks.ts'
 import type { Runtime } from '../../domain/sandboxes/runtime.ts'
 import type { PausedSandbox, RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
@@ -104,7 +105,7 @@ function beginRelease(
     for (const result of results) if (result.status === 'rejected') throw result.reason
     const image = ports.diskImage(paused.cellId, paused.disk)
     // A pause with memory has written the disk while the sandbox was frozen. Otherwise the end of the mount writes it.
-    if (paused.memory === undefined) await ports.disks.awaitUnused(image)
+    if (paused.memory === undefined) await ports.disks.awaitUnused(image, diskWriteLimitMs)
     await ports.disks.flush(image)
   }
   return { ended: ended.catch(() => {}), finished: finish() }

@@ -6,6 +6,7 @@ import { startPassLoop } from '../../app/objects/pass-loop.ts'
 import type { PassLoop } from '../../app/objects/pass-loop.ts'
 import { createUploadPasses } from '../../app/objects/upload-passes.ts'
 import type { StoreTask, UploadPasses } from '../../app/objects/upload-passes.ts'
+import { diskWriteLimitMs } from '../../domain/host/disks.ts'
 import { cellDir, memoryDir } from '../../domain/host/installation.ts'
 import { isSameContent, nameOfContent } from '../../domain/sandboxes/content-name.ts'
 import { isEvicted } from '../../domain/sandboxes/sandbox.ts'
@@ -132,7 +133,12 @@ async function uploadSandbox(
         memoryDir: memory === undefined ? undefined : memoryDir(installation, cellId),
       })
     })
-  await objects.sandboxes.upload(paused, { link, isCurrent }, signal)
+  const writeDisk = async () => {
+    const image = join(cellDir(installation, paused.cellId), paused.disk)
+    await host.disks.awaitUnused(image, diskWriteLimitMs)
+    if (isCurrent()) await host.disks.flush(image)
+  }
+  await objects.sandboxes.upload(paused, { writeDisk, link, isCurrent }, signal)
 }
 
 /**

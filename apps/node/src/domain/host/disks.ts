@@ -1,3 +1,6 @@
+/** Allows the kernel to write gigabytes to a busy disk, after the last process of a sandbox has ended. */
+export const diskWriteLimitMs = 600_000
+
 /**
  * Disk images: sparse files of the promised size. A copy shares blocks with the original where the file system supports
  * reflinks; otherwise it takes as much space as the original uses. A copy never depends on the original.
@@ -7,7 +10,7 @@ export interface Disks {
   create(image: string, sizeMb: number): Promise<void>
   copy(from: string, to: string): Promise<void>
   /** Waits until nothing has the image mounted. Throws when that takes too long. */
-  awaitUnused(image: string): Promise<void>
+  awaitUnused(image: string, limitMs?: number): Promise<void>
   /** Syncs the image to stable storage. */
   flush(image: string): Promise<void>
   /** Bytes allocated on the host. */

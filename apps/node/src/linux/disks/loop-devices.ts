@@ -13,9 +13,9 @@ export async function loopDevicesBelow(dir: string): Promise<string[]> {
  * Waits until no loop device uses the image: a lazy unmount ends when the last process of the sandbox is gone. The lock of
  * the guest program prevents a second mount only if the first one took the lock, and agents of older releases did not.
  */
-export async function awaitUnused(image: string): Promise<void> {
+export async function awaitUnused(image: string, limitMs = releaseLimitMs): Promise<void> {
   const isUnused = async () => (await listDevices((file) => file === image)).length === 0
-  await waitFor('the disk of a paused sandbox to be free', isUnused, { timeoutMs: releaseLimitMs })
+  await waitFor('the disk of a paused sandbox to be free', isUnused, { timeoutMs: limitMs })
 }
 
 async function listDevices(isMeant: (file: string) => boolean): Promise<string[]> {

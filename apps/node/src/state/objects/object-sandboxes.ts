@@ -39,6 +39,8 @@ export interface ObjectSandboxes {
 }
 
 export interface UploadWork {
+  /** Waits until the disk of a pause without memory is unmounted and on stable storage: its record is written before. */
+  writeDisk(): Promise<void>
   link(): Promise<Linked | undefined>
   /** Whether the sandbox is still paused with this content. */
   isCurrent(): boolean
@@ -64,8 +66,9 @@ export function createObjectSandboxes(ports: SandboxObjectPorts): ObjectSandboxe
   return {
     isDurable: (record) => isEvicted(record) || marks.has('sandboxes', markOf(record)),
 
-    async upload(record, { link, isCurrent }, signal) {
+    async upload(record, { writeDisk, link, isCurrent }, signal) {
       const needs = await ports.needs.upload(record, signal)
+      if (record.memory === undefined) await writeDisk()
       await using linked = await link()
       if (!linked) return
       const path = pathOf(record.owner.sandboxId, contentOf(record))

@@ -47,11 +47,15 @@ async function setup(t: TestContext) {
   await writeFile(join(cell, 'memory/pages'), 'memory of 2')
   const source = { disk: join(cell, 'disk.img'), memoryDir: join(cell, 'memory') }
   const uploadOf = (record: PausedSandbox, isCurrent = () => true) =>
-    sandboxes.upload(record, { link: () => links.link(source), isCurrent }, never)
+    sandboxes.upload(
+      record,
+      { writeDisk: async () => {}, link: () => links.link(source), isCurrent },
+      never,
+    )
   const upload = (isCurrent = () => true) => uploadOf(paused, isCurrent)
   const cells = async () => (await records.list()).flatMap(({ record }) => record ?? [])
   return {
-    ...{ dir, store, bundles, marks, transfers, uploads, records, sandboxes },
+    ...{ dir, store, bundles, marks, transfers, uploads, records, sandboxes, links },
     ...{ cell, upload, uploadOf, cells },
   }
 }
@@ -87,6 +91,25 @@ test('an upload reads the folder as it was when it began, though a resume and a 
   assert.equal(await readFile(join(folder, 'memory/pages'), 'utf8'), 'memory of 2')
   assert.deepEqual((await cells())[0]?.owner, { ...paused.owner, generation: 3 })
   assert.deepEqual(await readdir(join(dir, 'links')), [])
+})
+
+test('a disk whose pause kept no memory is read only once it is written', async (t) => {
+  const { store, sandboxes, links, cell } = await setup(t)
+  const { memory: _memory, ...withoutMemory } = paused
+  const steps: string[] = []
+  const link = () => {
+    steps.push('link')
+    return links.link({ disk: join(cell, 'disk.img'), memoryDir: undefined })
+  }
+  const work = { link, isCurrent: () => true }
+  const writeDisk = async () => void steps.push('disk')
+  await sandboxes.upload(withoutMemory, { ...work, writeDisk }, never)
+  assert.deepEqual(steps, ['disk', 'link'])
+  const objects = store.objects.size
+  const fails = async () => assert.fail('still mounted')
+  const next = { ...withoutMemory, keptGeneration: 3 }
+  await assert.rejects(sandboxes.upload(next, { ...work, writeDisk: fails }, never))
+  assert.equal(store.objects.size, objects)
 })
 
 test('no manifest of generation 2 is written once generation 3 has started', async (t) => {
