@@ -79,6 +79,7 @@ export function openWarmPools(
       ...envdPorts,
       findTemplate: files.findReadable,
       snapshotBytes: host.snapshots.sizeBytes,
+      forgetConnections: host.firewall.forgetConnections,
       freeze: host.cgroups.freeze,
       async thaw(cellId) {
         // Throw here: a frozen process counts as alive, so no other check would notice.

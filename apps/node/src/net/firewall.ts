@@ -39,6 +39,8 @@ export interface Firewall {
    * resolves. Callers must not run two calls for one slot at the same time.
    */
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
+  /** Forgets the connections of a slot that were counted so far. */
+  forgetConnections(slot: Slot): Promise<void>
   /** Blocks all traffic of a slot and removes its rules. Its connections are forgotten a little later. */
   removeSlot(slot: Slot): Promise<void>
   /** Redirects connections to this egress process from now on. */
@@ -110,6 +112,8 @@ export function createFirewall(
       await slotRules.withEgress(slot, rules, () => nft.run(slotRules.script(slot, rules)))
       slotRules.confirm(slot, rules)
     },
+
+    forgetConnections: ({ link }) => removal.remove(link),
 
     async removeSlot(slot) {
       await nft.remove([`delete ${element(slot)}`])

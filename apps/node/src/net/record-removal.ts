@@ -13,6 +13,8 @@ export interface RecordRemoval {
   schedule(link: string): void
   /** Removes the records of this link now, if that is scheduled or in progress. */
   finish(link: string): Promise<void>
+  /** Removes the records of this link now. Unlike the others, this throws. */
+  remove(link: string): Promise<void>
   /** Drops what is scheduled and waits for what is in progress. */
   stop(): Promise<void>
 }
@@ -32,9 +34,12 @@ export function createRecordRemoval(
     timer = undefined
     current = new Set(scheduled)
     scheduled.clear()
-    if (current.size === 0) return
+    if (current.size > 0) await removeOf(current)
+  }
+
+  async function removeOf(links: ReadonlySet<string>): Promise<void> {
     for (const set of sets) {
-      const keys = keysOf(await nft.listSet(table, set), current)
+      const keys = keysOf(await nft.listSet(table, set), links)
       for (let at = 0; at < keys.length; at += keysPerScript) {
         const batch = keys.slice(at, at + keysPerScript).join(', ')
         await nft.remove([`delete element ${table} ${set} { ${batch} }`])
@@ -58,6 +63,12 @@ export function createRecordRemoval(
     async finish(link) {
       if (scheduled.has(link)) await runNow()
       else if (current.has(link)) await running
+    },
+    async remove(link) {
+      // One after the other: nft removes nothing if one of the records is gone already.
+      const own = running.then(() => removeOf(new Set([link])))
+      running = own.catch(() => {})
+      await own
     },
     async stop() {
       clearTimeout(timer)

@@ -17,6 +17,8 @@ export type Overrides = Partial<
   readonly disks?: Partial<Disks>
   /** May throw to refuse the write of a record. */
   readonly beforeUpdate?: (record: CellRecord) => void
+  /** May throw to refuse the removal of a cell. */
+  readonly beforeErase?: (cellId: string) => void
 }
 
 export type HostPorts = CellPorts & CopyPorts & SandboxPorts
@@ -89,7 +91,7 @@ export function simulatePorts(
   }
 }
 
-function filePorts(state: HostState, { beforeUpdate }: Overrides) {
+function filePorts(state: HostState, { beforeUpdate, beforeErase }: Overrides) {
   const { records, files, alive, pids, frozen } = state
   async function halt(cellId: string): Promise<void> {
     alive.delete(pids.get(cellId) ?? 0)
@@ -124,6 +126,7 @@ function filePorts(state: HostState, { beforeUpdate }: Overrides) {
       return async () => {}
     },
     async erase(cellId) {
+      beforeErase?.(cellId)
       await halt(cellId)
       await removeFiles(cellId)
     },

@@ -124,7 +124,7 @@ function simulateFreezes(
 function simulatePools(
   { overrides = {}, readySandboxes, budgetBytes, patienceMs }: SimulationOptions,
   {
-    state: { alive, clock, errors },
+    state: { alive, clock, errors, rules },
     ports,
     cells,
     prototypes,
@@ -147,6 +147,10 @@ function simulatePools(
     ports: {
       records: ports.records,
       setRules: ports.setRules,
+      forgetConnections:
+        overrides.forgetConnections ??
+        (async (slot) => void rules.push(`${slot.number} is forgotten`)),
+      disks: ports.disks,
       prepare: overrides.prepare ?? (async () => {}),
       assignIdentity: createAssignIdentity(ports),
       findTemplate: ports.findTemplate,

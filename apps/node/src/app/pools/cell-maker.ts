@@ -24,6 +24,8 @@ export interface MadeCell {
 export interface CellMaker {
   /** Throws a fault when the host lacks memory or disk space for another cell. */
   checkHost(): Promise<void>
+  /** Whether the host can lose this memory and keep its spare memory. */
+  hasMemoryFor(bytes: number): Promise<boolean>
   make(plan: CellPlan): Promise<MadeCell>
   /** Runs the start command of a booted cell, and waits until it is ready. A failure erases the cell. */
   start(made: MadeCell, signal?: AbortSignal): Promise<Cell>
@@ -47,6 +49,8 @@ export function createCellMaker(parts: {
       const free = await ports.freeMemoryBytes()
       if (free < spareMemoryBytes) throw noRoom(notEnoughMemory(free))
     },
+
+    hasMemoryFor: async (bytes) => (await ports.freeMemoryBytes()) - bytes >= spareMemoryBytes,
 
     async make(plan) {
       const prototype = plan.from || plan.files ? undefined : await prototypes.find(plan.shape)

@@ -1,4 +1,5 @@
 import type { NetworkRules } from '@atoll/contracts/network/rules'
+import type { Disks } from '../../domain/host/disks.ts'
 import type { Slot } from '../../domain/network/slot.ts'
 import type { Cell, CellRecord } from '../../domain/sandboxes/cell.ts'
 import type { Identity } from '../../domain/sandboxes/sandbox.ts'
@@ -13,7 +14,10 @@ export interface PoolCellPorts {
   assignIdentity(cell: Cell, identity: Identity): Promise<void>
   freeze(cellId: string): Promise<void>
   setRules(slot: Slot, rules: NetworkRules | undefined): Promise<void>
+  /** Removes the records of what was reached, or denied, from this slot. */
+  forgetConnections(slot: Slot): Promise<void>
   memoryBytes(cellId: string): Promise<number>
+  readonly disks: Pick<Disks, 'sharesBlocks' | 'usedBytes'>
   /** Bytes that a snapshot takes on disk, memory included. */
   snapshotBytes(snapshotId: string): Promise<number>
 }
@@ -44,7 +48,11 @@ export function createPoolCells(parts: PoolCellParts): PoolCells {
   const { ports, pools, maker, offers, frozen } = parts
 
   /** A failure erases the cell. */
-  async function addFrozen(pool: Pool, cell: Cell, { identity, onFrozen }: Steps): Promise<void> {
+  async function addFrozen(
+    pool: Pool,
+    cell: Cell,
+    { identity, onFrozen, diskBytes = 0 }: Steps,
+  ): Promise<void> {
     const { cellId } = cell.record
     try {
       await ports.prepare(cell)
@@ -53,7 +61,7 @@ export function createPoolCells(parts: PoolCellParts): PoolCells {
       frozen.add(cellId)
       await onFrozen?.()
       await ports.records.update(cell.record)
-      const bytes = await ports.memoryBytes(cellId)
+      const bytes = (await ports.memoryBytes(cellId)) + diskBytes
       if (!pools.has(pool)) throw new Error('the template or snapshot was removed meanwhile')
       pool.cells.push({ cell, bytes, preassignedAs: identity })
     } catch (error) {
@@ -86,14 +94,29 @@ export function createPoolCells(parts: PoolCellParts): PoolCells {
       // The record stays in the phase `making`: in the phase `ready`, an agent that is started later would put this cell,
       // which has data of one team, into the pool of its shape.
       const plan = { shape: pool.shape, from: snapshot.from, network: noNetwork }
+      const diskBytes = await diskBytesOf(ports, snapshot)
       const { cell } = await maker.make(plan)
       // A frozen cell sends nothing, so a create need not wait until these rules are lifted.
-      await addFrozen(pool, cell, { onFrozen: () => ports.setRules(cell.slot, undefined) })
+      const onFrozen = () => endNoNetwork(ports, cell.slot)
+      await addFrozen(pool, cell, { onFrozen, diskBytes })
     },
   }
 }
 
+/** Also removes the records of what the copy tried to reach until now: the sandbox that it becomes did not. */
+async function endNoNetwork(ports: PoolCellPorts, slot: Slot): Promise<void> {
+  await ports.setRules(slot, undefined)
+  await ports.forgetConnections(slot)
+}
+
+/** A copy that shares no blocks with the snapshot takes space until it is used. It counts like memory, and so is bounded. */
+async function diskBytesOf({ disks }: PoolCellPorts, { from }: SnapshotSource): Promise<number> {
+  return (await disks.sharesBlocks()) ? 0 : disks.usedBytes(from.disk)
+}
+
 interface Steps {
+  /** Space that the cell takes on the disk of the host. */
+  readonly diskBytes?: number
   readonly identity?: Identity | undefined
   readonly onFrozen?: () => Promise<void>
 }

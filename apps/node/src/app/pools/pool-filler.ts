@@ -2,6 +2,7 @@ import { diskFull } from '@atoll/kit/disk-full'
 import { Fault } from '@atoll/kit/fault'
 import { createPoolCells } from './pool-cells.ts'
 import type { PoolCellParts, PoolCellPorts } from './pool-cells.ts'
+import { bytesOfNextCopy } from './pool-set.ts'
 import type { Pool } from './pool-set.ts'
 import { createPrototypePreparation } from './prototype-preparation.ts'
 import type { Prototypes } from './prototypes.ts'
@@ -68,6 +69,10 @@ export function createPoolFiller(
       const pool = neediest()
       if (!pool) return
       try {
+        if (pool.snapshot && !(await maker.hasMemoryFor(bytesOfNextCopy(pool.snapshot, pool)))) {
+          pause(pool)
+          continue
+        }
         await maker.checkHost()
         if (pool.snapshot) await cells.addCopy(pool, pool.snapshot)
         else if (await preparation.isDoneSoon(pool.shape)) await cells.addCell(pool)
@@ -82,6 +87,10 @@ export function createPoolFiller(
     if (isClosed || !pools.has(pool)) return
     // A full disk is already logged elsewhere.
     if (!(error instanceof Fault && error.reason === diskFull)) ports.onError(error)
+    pause(pool)
+  }
+
+  function pause(pool: Pool): void {
     pool.pausedUntilMs = ports.nowMs() + failurePauseMs
     nudgeAfter(failurePauseMs)
   }

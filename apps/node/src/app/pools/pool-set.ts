@@ -12,9 +12,14 @@ import type { SavedState } from '../lifecycle/cells.ts'
 /** Estimated memory of a cell before the first one is measured. */
 export const estimatedCellBytes = 100 * 1024 * 1024
 
+/** Share of the memory of all pools for copies of snapshots: those of one team leave room for the cells of everyone. */
+const shareOfSnapshots = 0.5
+
 export interface Pool {
   readonly shape: Shape
   readonly demand: Demand
+  /** Number of cells that the pool has at least, whatever the demand. */
+  readonly floor: number
   readonly cells: PoolCell[]
   /** Time of the next attempt after a failure. */
   pausedUntilMs: number
@@ -58,7 +63,10 @@ export interface PoolSet {
   /** Forgets empty pools of snapshots that were not needed lately. */
   forgetUnused(): void
   list(): PoolStatus[]
-  /** Returns the pool that lacks most cells, of those whose next cell fits into the memory of all pools. */
+  /**
+   * Returns the pool that lacks most cells, of those whose next cell fits into the memory of all pools. Pools below their
+   * floor come first.
+   */
   neediest(isExcluded: (pool: Pool) => boolean): Pool | undefined
 }
 
@@ -82,12 +90,13 @@ export function createPoolSet(parts: { readonly budgetBytes: number; nowMs(): nu
   return {
     ensure(shape, floor = 0) {
       const key = shapeKey(shape)
-      return pools.get(key) ?? add(key, { shape, demand: createDemand(floor) })
+      return pools.get(key) ?? add(key, { shape, floor, demand: createDemand(floor) })
     },
 
     ensureSnapshot(shape, snapshotId, from) {
       const key = snapshotKey(snapshotId)
-      const pool = { shape, demand: createRepeatedDemand(), snapshot: { snapshotId, from } }
+      const snapshot = { snapshotId, from }
+      const pool = { shape, floor: 0, demand: createRepeatedDemand(), snapshot }
       return pools.get(key) ?? add(key, pool)
     },
 
@@ -104,19 +113,38 @@ export function createPoolSet(parts: { readonly budgetBytes: number; nowMs(): nu
       return withRoom(values(), parts.budgetBytes)
         .filter((pool) => pool.pausedUntilMs <= nowMs && missing(pool, nowMs) > 0)
         .filter((pool) => !isExcluded(pool))
-        .toSorted((a, b) => missing(b, nowMs) - missing(a, nowMs))[0]
+        .toSorted(
+          (a, b) => belowFloor(b) - belowFloor(a) || missing(b, nowMs) - missing(a, nowMs),
+        )[0]
     },
   }
 }
 
 /** Returns the pools whose next cell fits into the budget. */
 function withRoom(all: readonly Pool[], budgetBytes: number): Pool[] {
-  const left = all.reduce((rest, { cells }) => rest - sum(bytesOf(cells)), budgetBytes)
+  const used = (some: readonly Pool[]) => sum(some.flatMap(({ cells }) => bytesOf(cells)))
+  const left = budgetBytes - used(all)
+  const leftForCopies = Math.min(
+    left,
+    budgetBytes * shareOfSnapshots - used(all.filter(({ snapshot }) => snapshot)),
+  )
   const cellsOfShapes = all.filter(({ snapshot }) => !snapshot).flatMap(({ cells }) => cells)
   const largest = largestOf(cellsOfShapes) ?? estimatedCellBytes
-  const next = ({ snapshot, cells }: Pool) =>
-    snapshot ? (largestOf(cells) ?? snapshot.expectedBytes ?? estimatedCellBytes) : largest
-  return all.filter((pool) => next(pool) <= left)
+  return all.filter((pool) =>
+    pool.snapshot ? bytesOfNextCopy(pool.snapshot, pool) <= leftForCopies : largest <= left,
+  )
+}
+
+/** Returns the memory that the next copy of a snapshot may take. */
+export function bytesOfNextCopy(
+  { expectedBytes = estimatedCellBytes }: SnapshotSource,
+  { cells }: Pick<Pool, 'cells'>,
+): number {
+  return largestOf(cells) ?? expectedBytes
+}
+
+function belowFloor({ floor, cells }: Pool): number {
+  return Math.max(0, floor - cells.length)
 }
 
 function statusOf({ shape, snapshot, demand, cells }: Pool, nowMs: number): PoolStatus {

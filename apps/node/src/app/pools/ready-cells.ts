@@ -21,10 +21,10 @@ export interface ReadyCells {
     network: NetworkRules | undefined,
     find: (ready: readonly PoolCell[]) => number,
   ): Promise<Cell | undefined>
-  /** Removes all cells of a pool. */
-  empty(pool: Pool): Promise<void>
-  /** Removes the cells of a pool that exceed its demand. */
-  trim(pool: Pool): Promise<void>
+  /** Removes all cells of a pool. A cell that cannot be removed stays in the pool, for the next attempt. */
+  empty(pool: Pick<Pool, 'cells'>): Promise<void>
+  /** Takes the cells out of a pool that exceed its demand. */
+  takeSurplus(pool: Pool): PoolCell[]
 }
 
 export function createReadyCells(parts: {
@@ -68,16 +68,28 @@ export function createReadyCells(parts: {
       }
     },
 
-    async empty({ cells }) {
-      for (const { cell } of cells.splice(0)) await eraseFrozen(cell)
-    },
+    empty: ({ cells }) => removeAll(cells, ({ cell }) => eraseFrozen(cell)),
 
-    async trim({ demand, cells }) {
+    takeSurplus({ demand, cells }) {
+      const surplus: PoolCell[] = []
       while (cells.length > demand.level(ports.nowMs())) {
-        const [surplus] = cells.splice(indexOfAny(cells), 1)
-        if (!surplus) break
-        await eraseFrozen(surplus.cell)
+        surplus.push(...cells.splice(indexOfAny(cells), 1))
       }
+      return surplus
     },
   }
+}
+
+/** Empties a list. An item whose removal fails returns to the list. */
+async function removeAll<T>(items: T[], remove: (item: T) => Promise<void>): Promise<void> {
+  const failures: unknown[] = []
+  for (const item of items.splice(0)) {
+    try {
+      await remove(item)
+    } catch (error) {
+      items.push(item)
+      failures.push(error) // the others do not wait for this one
+    }
+  }
+  if (failures.length > 0) throw failures[0]
 }

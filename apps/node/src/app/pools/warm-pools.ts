@@ -11,6 +11,7 @@ import { createPoolFiller } from './pool-filler.ts'
 import type { PoolFillerPorts } from './pool-filler.ts'
 import { createPoolSet, estimatedCellBytes, indexOfAny } from './pool-set.ts'
 import type { Pool, PoolStatus } from './pool-set.ts'
+import { createPoolRemoval } from './pool-removal.ts'
 import type { Prototypes } from './prototypes.ts'
 import { createReadyCells } from './ready-cells.ts'
 import type { ReadyCellPorts } from './ready-cells.ts'
@@ -92,6 +93,7 @@ export function createWarmPools(parts: {
   const onTaken = (left: number) =>
     filler.nudgeAfter(refillDelayMs[left === 0 ? 'whenNoneIs' : 'whenMoreAreReady'])
   const ready = createReadyCells({ ports, frozen, erase, onTaken })
+  const removal = createPoolRemoval(pools, ready)
 
   /** Returns the pool that could serve a request. */
   function poolFor({ shape, from, files, snapshotId }: CellPlan): Pool | undefined {
@@ -160,20 +162,15 @@ export function createWarmPools(parts: {
 
     async removeTemplate(templateId) {
       filler.removeTemplate(templateId)
-      const removed = pools.remove(
-        ({ shape, snapshot }) => !snapshot && shape.templateId === templateId,
-      )
-      for (const pool of removed) await ready.empty(pool)
+      await removal.remove(({ shape, snapshot }) => !snapshot && shape.templateId === templateId)
     },
 
     async removeSnapshot(snapshotId) {
-      const removed = pools.remove(({ snapshot }) => snapshot?.snapshotId === snapshotId)
-      for (const pool of removed) await ready.empty(pool)
+      await removal.remove(({ snapshot }) => snapshot?.snapshotId === snapshotId)
     },
 
     async trim() {
-      for (const pool of pools.values()) await ready.trim(pool)
-      pools.forgetUnused()
+      await removal.trim().finally(pools.forgetUnused)
     },
 
     close: filler.close,
