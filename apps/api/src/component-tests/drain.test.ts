@@ -84,6 +84,20 @@ test('a running sandbox moves off a drained node, with its start and its end tim
   assert.deepEqual([record?.nodeId, record?.generation, record?.move], ['second', 2, undefined])
 })
 
+test('a move whose resume is not confirmed keeps the start and the end time', async () => {
+  await using fleet = await setUp()
+  const { api, second, id } = fleet
+  const extend = await api.call('POST', `/sandboxes/${id}/timeout`, { body: { timeout: 36_000 } })
+  assert.equal(extend.status, 204)
+  const before = await fleet.show()
+  second.fail('resume', Code.Unavailable, 'after')
+  await fleet.drain()
+  await until('the move', () => second.running.has(id))
+  await until('the record', async () => (await fleet.show()).state === 'running')
+  const after = await fleet.show()
+  assert.deepEqual([after.startedAt, after.endAt], [before.startedAt, before.endAt])
+})
+
 test('a drain without moves leaves running sandboxes alone', async () => {
   await using fleet = await setUp()
   await fleet.setStatus('first', { status: 'draining' })

@@ -7,7 +7,13 @@ import { Fault } from '@atoll/kit/fault'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { Logger } from '@atoll/kit/log'
 import type { NodeStore } from '../../domain/node-record.ts'
-import { failMove, isMoveDue, isMoving, retryTime } from '../../domain/sandboxes/sandbox-move.ts'
+import {
+  endAfterMove,
+  failMove,
+  isMoveDue,
+  isMoving,
+  retryTime,
+} from '../../domain/sandboxes/sandbox-move.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
@@ -44,8 +50,6 @@ const intervalMs = 2_000
 /** Each move reads and writes the memory of a sandbox, on nodes that also serve others. */
 const movesAtOnce = 4
 const retryAfterErrorMs = 5_000
-/** A sandbox whose timeout ended during the move gets this time, and then ends as it would have. */
-const leastSeconds = 30
 
 export function createMoves(ports: MovePorts): Moves {
   const { store, nodes, fleet, placing, log } = ports
@@ -115,14 +119,14 @@ async function finishMove(ports: MovePorts, id: string, signal: AbortSignal): Pr
   if (!isMoving(sandbox) || move?.kind !== 'underway') return
   let problem: string | undefined
   const breakMs = () => clock.now().getTime() - pausedAt.getTime()
-  const nowMs = clock.now().getTime()
-  const endMs = Math.max(move.endAt.getTime(), nowMs + leastSeconds * 1000)
+  const now = clock.now()
+  const endAt = endAfterMove(move.endAt, now)
   const { sandbox: running } = await ports.start(id, {
     teamId,
-    seconds: (endMs - nowMs) / 1000,
+    seconds: (endAt.getTime() - now.getTime()) / 1000,
     boot: false,
     move: {
-      endAt: new Date(endMs),
+      endAt,
       onStay: (reason) => void (problem = reason.message),
       // In the same write: otherwise another api could pause the sandbox again at once.
       finish: (current) =>

@@ -9,8 +9,8 @@ import type { LimitsOf } from '../teams/limits.ts'
 
 /**
  * Updates the record of a sandbox to match its node and returns the record. Call only as the holder of the record, or
- * when it has no holder. `seconds` is the run time if the sandbox turns out to be resumed. Throws when the node does not
- * answer; the reconciler retries.
+ * when it has no holder. `seconds` is the run time that a client has asked for, if the sandbox turns out to be resumed. Throws
+ * when the node does not answer; the reconciler retries.
  */
 export type Settle = (id: string, seconds?: number) => Promise<Sandbox | undefined>
 
@@ -29,10 +29,9 @@ export function createSettle(deps: {
     const onNode = await fleet.of(before.nodeId).find(id, AbortSignal.timeout(findTimeoutMs))
     const { maxSandboxSeconds } = await limitsOf(before.teamId)
     const length = seconds ?? wakeSeconds(before.timeoutSeconds, maxSandboxSeconds)
+    const begin = { now: clock.now(), seconds: length, isRequested: seconds !== undefined }
     return store.update(id, (current) =>
-      isSame(before, current)
-        ? reconcileWithNode(current, onNode, { now: clock.now(), seconds: length })
-        : current,
+      isSame(before, current) ? reconcileWithNode(current, onNode, begin) : current,
     )
   }
 }

@@ -237,7 +237,7 @@ async function resumeOnNode(
     })
     return boots(claimed, request) ? await node.envdVersion(deadline) : envdVersion
   } catch (error) {
-    const after = await settle(id, request.seconds).catch(() => {
+    const after = await settle(id, request.move ? undefined : request.seconds).catch(() => {
       throw unconfirmed(error, boots(claimed, request))
     })
     if (after && isRunning(after)) return envdVersion

@@ -1,4 +1,3 @@
-import { beginPause } from './sandbox-pause.ts'
 import type { RunningSandbox, Sandbox, SandboxMove, SandboxState } from './sandbox.ts'
 
 /** Limits how long the sandbox is paused by moves that fail: to a tenth of the time. */
@@ -9,16 +8,12 @@ export function retryTime(now: Date, breakMs = 0): Date {
   return new Date(now.getTime() + Math.max(retryMs.least, breakMs * retryMs.forEachMsOfBreak))
 }
 
-/** Begins the pause of a move. */
-export function beginMove(
-  sandbox: RunningSandbox,
-  begin: { readonly holder: string; readonly keptBytes: number; readonly now: Date },
-): Sandbox {
-  const { generation, endAt } = sandbox
-  // Noted before the pause: a pause that fails, in whichever way, is not begun again at once.
-  const retryAt = retryTime(begin.now)
-  const move: SandboxMove = { kind: 'underway', generation, endAt, retryAt }
-  return { ...beginPause(sandbox, begin.holder, begin.keptBytes), move }
+/** A sandbox whose timeout ended during the move gets this time, and then ends as it would have. */
+const leastSeconds = 30
+
+/** Returns the end time of a sandbox that is resumed by its move, `wantedEnd` being the one from before the move. */
+export function endAfterMove(wantedEnd: Date, now: Date): Date {
+  return new Date(Math.max(wantedEnd.getTime(), now.getTime() + leastSeconds * 1000))
 }
 
 /** Whether a move of the running sandbox may begin. */

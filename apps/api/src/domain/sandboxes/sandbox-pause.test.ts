@@ -4,6 +4,7 @@ import { start } from './sandbox.ts'
 import type { Kept, RunningSandbox, Sandbox, SandboxState } from './sandbox.ts'
 import {
   reconcileWithNode,
+  beginMove,
   beginPause,
   beginResume,
   beginSnapshot,
@@ -142,6 +143,28 @@ for (const [state, onNode, expected] of whatBecomes) {
     if (onNode) assert.equal(settled.holder, undefined)
   })
 }
+
+test('a sandbox that its move resumed keeps its start time, and its end time if 30 seconds are left', () => {
+  const extended = { ...running(), endAt: at(86_400) }
+  const onNode = has('running', 'files')
+  const moving = (sandbox: RunningSandbox) =>
+    finishPause(beginMove(sandbox, { holder: 'p1', keptBytes: 7, now: at(5) }), at(10), 'memory')
+  const timesOf = (sandbox: Sandbox, isRequested = false) => {
+    const settled = reconcileWithNode(sandbox, onNode, { now: at(50), seconds: 60, isRequested })
+    return [settled.startedAt, settled.endAt, settled.move]
+  }
+  for (const claim of [(sandbox: Sandbox) => sandbox, (one: Sandbox) => beginResume(one, 'p1')]) {
+    assert.deepEqual(timesOf(claim(moving(extended))), [began, at(86_400), undefined])
+    const ending = moving({ ...running(), endAt: at(60) })
+    assert.deepEqual(timesOf(claim(ending)), [began, at(80), undefined])
+  }
+  const byClient = beginResume(moving(extended), 'p1')
+  assert.deepEqual(timesOf(byClient, true), [at(50), at(110), undefined])
+  // The client has paused the sandbox again since the move.
+  const later = finishPause(beginPause(extended, 'p1', 7), at(10), 'memory')
+  const move = { kind: 'underway', generation: 0, endAt: at(86_400) } as const
+  assert.deepEqual(timesOf({ ...later, move }), [at(50), at(110), undefined])
+})
 
 test('transitional states are recognized', () => {
   const passing = Object.values(left).filter(isInTransition)

@@ -1,11 +1,24 @@
 import { after, end, isRunning, move, transitionStates, start } from './sandbox.ts'
-import type { Kept, RunningSandbox, Sandbox } from './sandbox.ts'
+import type { Kept, RunningSandbox, Sandbox, SandboxMove } from './sandbox.ts'
+import { endAfterMove, isMoving, retryTime } from './sandbox-move.ts'
 
 /** State changes for pause, resume and snapshot. Each operation has a begin, which sets the holder, and an end. */
 
 /** `keptBytes` is the estimated size on disk. */
 export function beginPause(sandbox: RunningSandbox, holder: string, keptBytes: number): Sandbox {
   return { ...move(sandbox, 'pausing'), holder, keptBytes, move: undefined }
+}
+
+/** Begins the pause of a move. */
+export function beginMove(
+  sandbox: RunningSandbox,
+  begin: { readonly holder: string; readonly keptBytes: number; readonly now: Date },
+): Sandbox {
+  const { generation, endAt } = sandbox
+  // Noted before the pause: a pause that fails, in whichever way, is not begun again at once.
+  const retryAt = retryTime(begin.now)
+  const underway: SandboxMove = { kind: 'underway', generation, endAt, retryAt }
+  return { ...beginPause(sandbox, begin.holder, begin.keptBytes), move: underway }
 }
 
 export function finishPause(sandbox: Sandbox, now: Date, kept: Kept): Sandbox {
@@ -117,15 +130,20 @@ export function agrees(
   return state === onNode?.state && onNode.generation <= generation
 }
 
+/** Times of a sandbox that turns out to be resumed. */
+export interface ResumeTimes {
+  readonly now: Date
+  readonly seconds: number
+  /** Whether a client has asked for this run time. Otherwise a sandbox that was being moved keeps its own times. */
+  readonly isRequested?: boolean
+}
+
 /**
  * Reconciles the record of a sandbox without a live holder with the state on its node. The node wins: only the node
  * knows how far a crashed holder got.
  */
-export function reconcileWithNode(
-  sandbox: Sandbox,
-  onNode: OnNode,
-  { now, seconds }: { readonly now: Date; readonly seconds: number },
-): Sandbox {
+export function reconcileWithNode(sandbox: Sandbox, onNode: OnNode, begin: ResumeTimes): Sandbox {
+  const { now } = begin
   if (agrees(sandbox, onNode)) return sandbox
   if (!onNode && isDurable(sandbox)) return undo(sandbox, now)
   if (!onNode) return end(sandbox, now, 'was lost: its node does not have it any more')
@@ -134,13 +152,13 @@ export function reconcileWithNode(
   const generation = Math.max(sandbox.generation, onNode.generation)
   const raised = { ...sandbox, generation }
   if (sandbox.state === onNode.state) return raised
-  return takeState(raised, onNode, { now, seconds })
+  return takeState(raised, onNode, begin)
 }
 
 function takeState(
   sandbox: Sandbox,
   onNode: Exclude<NonNullable<OnNode>, { readonly state: 'quarantined' }>,
-  { now, seconds }: { readonly now: Date; readonly seconds: number },
+  { now, seconds, isRequested = false }: ResumeTimes,
 ): Sandbox {
   if (onNode.state === 'paused') {
     const pausedAt = sandbox.state === 'resuming' ? sandbox.endAt : undefined
@@ -150,7 +168,10 @@ function takeState(
   const { envdVersion } = sandbox
   const wasRunning = sandbox.state === 'pausing' || sandbox.state === 'snapshotting'
   if (wasRunning || envdVersion === undefined) return backToRunning(sandbox)
-  return start(sandbox, { now, seconds, envdVersion })
+  const started = start(sandbox, { now, seconds, envdVersion })
+  const { move: underway, startedAt = now } = sandbox
+  const isMoved = !isRequested && underway?.kind === 'underway' && isMoving(sandbox)
+  return isMoved ? { ...started, startedAt, endAt: endAfterMove(underway.endAt, now) } : started
 }
 
 /** Returns to the state before a pause, resume or snapshot that did not happen. */
