@@ -58,7 +58,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
     started.adopt(part, () => part.close())
 
   const { core, firstCredentials } = own(await startCore(config, parts))
-  const { stores, fleet, liveApis, clock, log, limitsOf } = core
+  const { stores, fleet, placing, liveApis, clock, log, limitsOf } = core
   const remote: StartedFleet | undefined = parts.fleet && own(await startFleet(core, parts.fleet))
   if (remote) await registerAll(core.fleet)
   const network = own(startNetwork(core))
@@ -95,7 +95,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
   return {
     handler: requests.handler,
     findSigner: createFindSigner({ store, tokenOf: envdTokenOf }),
-    wake: createWake({ store, teams, limitsOf, start, tokensOf, log }),
+    wake: createWake({ store, teams, limitsOf, placing, clock, start, tokensOf, log }),
     describeKey: createDescribeKey({ keys, teams, limitsOf }),
     ...(firstCredentials && { firstCredentials }),
     ...(remote && { fleet: remote.calls }),

@@ -9,6 +9,7 @@ import { simulateObjects } from '@atoll/simulated-node/objects'
 import { Code } from '@connectrpc/connect'
 import type { Sandbox } from '../domain/sandboxes/sandbox.ts'
 import { manualClock, startApiUnderTest } from '../sim/api.ts'
+import { lose } from '../sim/moves.ts'
 
 const token = 'operators-only-token'
 const headers = { 'x-admin-token': token }
@@ -47,13 +48,13 @@ async function setUp(options: SetUpOptions = {}) {
   }
   const drain = (nodeId = 'first') => setStatus(nodeId, { status: 'draining', moveSandboxes: true })
   for (const { nodeId } of others) await setStatus(nodeId, { status: 'draining' })
-  const id = await api.create({ timeout: 3600 })
+  const id = await api.create({ timeout: 3600, autoPause: true, autoResume: { enabled: true } })
   for (const { nodeId } of [second, ...unsuitable]) await setStatus(nodeId, { status: 'ready' })
   const show = async () => Object((await api.call('GET', `/sandboxes/${id}`)).json)
   const moves = async () => Object((await api.call('GET', '/nodes/first/moves', { headers })).json)
-  const wake = () => {
+  const wake = (limitMs = 120_000) => {
     const caller = { accessToken: undefined, trafficToken: undefined }
-    return api.wake({ sandboxId: id, port: 8080, ...caller }, AbortSignal.timeout(120_000))
+    return api.wake({ sandboxId: id, port: 8080, ...caller }, AbortSignal.timeout(limitMs))
   }
   return {
     ...{ api, first, second, third, unsuitable, objects, id, drain, setStatus, show, moves, wake },
@@ -209,6 +210,43 @@ test('an api that starts finishes a move that another one has begun', async () =
   }))
   await until('the move', () => second.running.has(id))
   await until('the record', async () => (await fleet.show()).state === 'running')
+})
+
+test('a move whose content only a lost node has waits for the node, and holds no requests', async () => {
+  await using fleet = await setUp()
+  const { api, first, second, third, objects, id } = fleet
+  // The upload never ends, so the sandbox stays between pause and resume.
+  if (objects) objects.set = () => objects
+  await fleet.drain()
+  await until('the pause on the node', () => first.paused.has(id))
+  await lose(api, first)
+  if (objects) Reflect.deleteProperty(objects, 'set')
+  await fleet.setStatus('second', { status: 'draining' })
+  await fleet.setStatus('third', { status: 'ready' })
+  const other = await api.create({ timeout: 3600 })
+  assert.ok(third.running.has(other))
+  await fleet.setStatus('second', { status: 'ready' })
+  await fleet.drain('third')
+  await until('the move of another sandbox', () => second.running.has(other))
+  const record = await fleet.record()
+  assert.deepEqual(
+    [record?.state, record?.generation, record?.move?.kind],
+    ['paused', 1, 'underway'],
+  )
+  assert.notEqual((await fleet.wake(60_000)).kind, 'running')
+})
+
+test('requests wake a sandbox whose new node could not resume it', async () => {
+  await using fleet = await setUp()
+  const { second, id } = fleet
+  second.fail('resume', Code.FailedPrecondition)
+  await fleet.drain()
+  await until('the failure', () => second.paused.has(id) && second.begun('resume') > 0)
+  // The edge holds a request as long.
+  assert.notEqual((await fleet.wake(60_000)).kind, 'running')
+  second.fail('resume', undefined)
+  assert.equal((await fleet.wake(60_000)).kind, 'running')
+  assert.deepEqual([...second.running.keys()], [id])
 })
 
 test('a sandbox that a client pauses during its move stays paused', async () => {

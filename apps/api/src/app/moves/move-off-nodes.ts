@@ -14,9 +14,10 @@ import {
   isMoving,
   retryTime,
 } from '../../domain/sandboxes/sandbox-move.ts'
+import { isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
 import { absent, isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
-import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { MovingSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { Placing } from '../nodes/placing.ts'
 import { changedMeanwhile } from '../sandboxes/move-sandbox.ts'
@@ -24,6 +25,7 @@ import type { Pausing } from '../sandboxes/pause-sandbox.ts'
 import type { StartSandbox } from '../sandboxes/start-sandbox.ts'
 import type { EstimateSize } from '../snapshots/estimate-size.ts'
 import { findObstacle } from './obstacles.ts'
+import { createRetries } from './retries.ts'
 import type { WaitForUpload } from './wait-for-upload.ts'
 
 export interface MovePorts {
@@ -49,19 +51,20 @@ export interface Moves {
 const intervalMs = 2_000
 /** Each move reads and writes the memory of a sandbox, on nodes that also serve others. */
 const movesAtOnce = 4
-const retryAfterErrorMs = 5_000
+const retryMs = { leastMs: 5_000, mostMs: 60_000 }
 
 export function createMoves(ports: MovePorts): Moves {
   const { store, nodes, fleet, placing, log } = ports
   const underway = new Map<string, Promise<void>>()
-  const retryAt = new Map<string, number>()
+  const retries = createRetries(retryMs)
   const limited = limitConcurrency(movesAtOnce)
 
   const run = (id: string, move: () => Promise<void>): void => {
-    if (underway.has(id) || retryAt.has(id)) return
+    if (underway.has(id) || !retries.isDue(id)) return
     const done = limited(move)
+      .then(() => retries.succeeded(id))
       .catch((error: unknown) => {
-        retryAt.set(id, performance.now() + retryAfterErrorMs)
+        retries.failed(id)
         log.warn({ err: error, sandboxId: id }, 'a move of a sandbox failed; it is tried again')
       })
       .finally(() => underway.delete(id))
@@ -69,8 +72,9 @@ export function createMoves(ports: MovePorts): Moves {
   }
   return {
     async pass(signal) {
-      for (const [id, at] of retryAt) if (performance.now() >= at) retryAt.delete(id)
-      for (const id of await store.listMoving()) run(id, () => finishMove(ports, id, signal))
+      retries.prune()
+      for (const moving of await store.listMoving())
+        if (canFinish(ports, moving)) run(moving.id, () => finishMove(ports, moving.id, signal))
       const draining = await nodes.listMoving()
       // Another api may have set a status, and this one may not know yet.
       for (const { id, status } of draining.length > 0 ? await nodes.listStatuses() : [])
@@ -109,6 +113,11 @@ async function moveOff(ports: MovePorts, place: Place, signal: AbortSignal): Pro
   return finishMove(ports, place.id, signal)
 }
 
+/** Only the node has content that is not uploaded: without the node, an attempt would change the record for nothing. */
+function canFinish({ placing }: MovePorts, moving: MovingSandbox): boolean {
+  return moving.isDurable || placing.conditionOf(moving.nodeId) !== 'gone'
+}
+
 /** Resumes a sandbox that was paused for a move. A sandbox that a client has resumed, paused or killed since is left alone. */
 async function finishMove(ports: MovePorts, id: string, signal: AbortSignal): Promise<void> {
   const { clock } = ports
@@ -117,6 +126,7 @@ async function finishMove(ports: MovePorts, id: string, signal: AbortSignal): Pr
   if (signal.aborted || sandbox?.state !== 'paused') return
   const { nodeId, teamId, move, endAt: pausedAt = clock.now() } = sandbox
   if (!isMoving(sandbox) || move?.kind !== 'underway') return
+  if (!canFinish(ports, { id, nodeId, isDurable: isDurable(sandbox) })) return
   let problem: string | undefined
   const breakMs = () => clock.now().getTime() - pausedAt.getTime()
   const now = clock.now()

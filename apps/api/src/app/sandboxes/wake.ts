@@ -5,14 +5,17 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { Fault } from '@atoll/kit/fault'
+import type { Clock } from '@atoll/kit/clock'
 import type { Logger } from '@atoll/kit/log'
 import { hashSecret } from '../../domain/teams/key.ts'
 import { wakeSeconds } from '../../domain/sandboxes/lifecycle.ts'
+import { secondsLeft } from '../../domain/sandboxes/sandbox-move.ts'
 import { absent, isRunning, isShown } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox, StartedSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { TeamStore } from '../../domain/teams/team.ts'
 import { createMoveWaits } from '../moves/wait-for-move.ts'
+import type { Placing } from '../nodes/placing.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { StartSandbox } from './start-sandbox.ts'
 
@@ -40,6 +43,8 @@ interface WakePorts {
   readonly store: SandboxStore
   readonly teams: Pick<TeamStore, 'find'>
   readonly limitsOf: LimitsOf
+  readonly placing: Pick<Placing, 'conditionOf'>
+  readonly clock: Clock
   readonly start: StartSandbox
   /** Tokens that clients must send; undefined where none is required. */
   readonly tokensOf: (sandbox: StartedSandbox) => {
@@ -52,8 +57,8 @@ interface WakePorts {
 const envdPort = 49_983
 
 export function createWake(ports: WakePorts): Wake {
-  const { store, teams, limitsOf, start, log } = ports
-  const moves = createMoveWaits(store)
+  const { store, teams, limitsOf, start, clock, log } = ports
+  const moves = createMoveWaits(ports)
   return async (request, signal) => {
     const { sandboxId: id } = request
     // The sandbox runs on by itself after a move, for all callers.
@@ -67,9 +72,10 @@ export function createWake(ports: WakePorts): Wake {
       checkCaller(ports, sandbox, request)
       if ((await teams.find(teamId))?.block) throw forbidden('The team of the sandbox is blocked')
       const { maxSandboxSeconds } = await limitsOf(teamId)
+      const length = wakeSeconds(timeoutSeconds, maxSandboxSeconds)
       const started = start(id, {
         teamId,
-        seconds: wakeSeconds(timeoutSeconds, maxSandboxSeconds),
+        seconds: Math.max(length, secondsLeft(sandbox, clock.now())),
         boot: false,
         onRunning: (current) => current,
         checkPaused: checkPolicy,

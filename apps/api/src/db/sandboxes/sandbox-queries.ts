@@ -47,15 +47,11 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
       return rows.map((row) => toOwned(nodeId, row))
     },
     async listMoving() {
-      const rows = await db
-        .selectFrom('sandboxes')
-        .select('id')
-        .where('state', '=', 'paused')
-        .where('move_end_at', 'is not', null)
-        .whereRef('move_generation', '=', 'kept_generation')
-        .whereRef('kept_end_at', '=', 'end_at')
-        .execute()
-      return rows.map(({ id }) => id)
+      const rows = await selectMoving(db).execute()
+      return rows.map(({ id, node_id: nodeId, ...row }) => ({
+        ...{ id, nodeId: nodeId ?? '' },
+        isDurable: row.durable_generation === row.kept_generation,
+      }))
     },
     async listNetworkChanges() {
       const rows = await db
@@ -79,6 +75,16 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
     ...expiryQueries(db),
     ...endedQueries(db),
   }
+}
+
+function selectMoving(db: Kysely<Schema>) {
+  return db
+    .selectFrom('sandboxes')
+    .select(['id', 'node_id', 'kept_generation', 'durable_generation'])
+    .where('state', '=', 'paused')
+    .where('move_end_at', 'is not', null)
+    .whereRef('move_generation', '=', 'kept_generation')
+    .whereRef('kept_end_at', '=', 'end_at')
 }
 
 function endedQueries(db: Kysely<Schema>): Pick<Queries, 'listEndedWithObjects'> {

@@ -38,6 +38,13 @@ interface MoveState {
   readonly move?: Pick<SandboxMove, 'kind' | 'generation'> | undefined
 }
 
+/** Returns the rest of the run time of a sandbox that is being moved, and 0 for others. */
+export function secondsLeft(sandbox: Sandbox, now: Date): number {
+  const { move } = sandbox
+  if (move?.kind !== 'underway' || !isMoving(sandbox)) return 0
+  return Math.max(0, (move.endAt.getTime() - now.getTime()) / 1000)
+}
+
 /** Leaves a sandbox paused that would be resumed at the end of its move. */
 export function cancelMove(sandbox: Sandbox): Sandbox {
   return { ...sandbox, move: undefined }

@@ -46,7 +46,7 @@ export interface SandboxStore {
   /** Lists the sandboxes of all teams that belong to a node, for its reconciler. */
   listOfNode(nodeId: string, states: readonly SandboxState[]): Promise<OwnedSandbox[]>
   /** Lists paused sandboxes of all nodes whose move is not finished. */
-  listMoving(): Promise<string[]>
+  listMoving(): Promise<MovingSandbox[]>
   /** Lists unfinished network changes of all teams. */
   listNetworkChanges(): Promise<NetworkChange[]>
   /** Lists sandboxes of a team in `placeStates` whose header rules refer to secrets. */
@@ -75,6 +75,13 @@ export interface OwnedSandbox extends SandboxSummary {
   readonly durableGeneration: number | undefined
   readonly isMoving: boolean
   readonly move: SandboxMove | undefined
+}
+
+export interface MovingSandbox {
+  readonly id: string
+  readonly nodeId: string
+  /** Whether the object store has the content. */
+  readonly isDurable: boolean
 }
 
 export interface NetworkChange {
