@@ -13,9 +13,10 @@ export function startMoves(
   { stores, fleet, placing, clock, log }: Core,
   { pausing, start }: Pick<SandboxParts, 'pausing' | 'start'>,
 ): { close(): Promise<void> } {
-  const store = stores.sandboxes
+  // The looks of every few seconds, and the polls of a move, must not hold up requests.
+  const { sandboxes: store, nodes } = stores.background
   const waitForUpload = createWaitForUpload({ store, fleet })
-  const ports = { store, nodes: stores.nodes, fleet, placing, pausing, start, waitForUpload }
+  const ports = { store, nodes, fleet, placing, pausing, start, waitForUpload }
   const moves = createMoves({ ...ports, estimateSize: createEstimateSize(fleet), clock, log })
   const loop = startLoop('move sandboxes', moves.pass, log)
   return {

@@ -10,7 +10,7 @@ import { addLineage } from './lineage.ts'
 import { addLifecycle, addPauses } from './lifecycle-columns.ts'
 import { addMetrics } from './metric-tables.ts'
 import type { Additions, Migration } from './migrate.ts'
-import { addMoveRetries, addMoves } from './moves.ts'
+import { addMoveIndex, addMoveRetries, addMoves } from './moves.ts'
 import { addNetwork, addNetworkHolder } from './network-columns.ts'
 import { addNodeOwnership } from './node-ownership.ts'
 import { addRateWindows } from './rate-tables.ts'
@@ -41,7 +41,7 @@ export const migrations: readonly Migration[] = [
 export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
   ...{ addDurability, addMoves, addStarting, addPauseIds, addStoredGenerations },
-  ...{ addIssuedFiles, addKeptTimes, addRateWindows, addUnreached, addMoveRetries },
+  ...{ addIssuedFiles, addKeptTimes, addRateWindows, addUnreached, addMoveRetries, addMoveIndex },
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

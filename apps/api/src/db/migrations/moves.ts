@@ -15,6 +15,16 @@ export async function addMoves({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('move_problem', 'text').execute()
 }
 
+/** Adds an index for the moves that are underway, which every api lists every few seconds. */
+export async function addMoveIndex({ schema }: Kysely<Schema>): Promise<void> {
+  await schema
+    .createIndex('sandboxes_moving')
+    .on('sandboxes')
+    .columns(['state', 'move_end_at'])
+    .where('move_end_at', 'is not', null)
+    .execute()
+}
+
 /** Adds when the next attempt of a move may begin. Without a time, which older releases leave, it may begin at once. */
 export async function addMoveRetries({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('sandboxes').addColumn('move_retry_at', 'bigint').execute()

@@ -77,7 +77,7 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
   }
 }
 
-function selectMoving(db: Kysely<Schema>) {
+export function selectMoving(db: Kysely<Schema>) {
   return db
     .selectFrom('sandboxes')
     .select(['id', 'node_id', 'kept_generation', 'durable_generation'])
