@@ -57,7 +57,7 @@ export const cliErrors: EntryGroup = {
     ],
     sandboxes_stay: [
       'Sandboxes could not be moved off a node; the message names each of them and its reason. They keep running.',
-      'Remove the reason, such as no other node with room. The move is tried again after a minute, or ten times the break that the last attempt cost.',
+      'Remove the reason, such as no other node with room, and repeat the command: it tries all moves at once. Without it, a move is tried again after a minute, or ten times the break that the last attempt cost.',
     ],
     no_admin_token: [
       'The command manages nodes, and `ATOLL_ADMIN_TOKEN` is not set.',

@@ -160,6 +160,19 @@ test('no api tries a move again before the time in the record', async () => {
   await until('the next attempt', () => second.running.has(id))
 })
 
+test('a new drain request forgets why moves failed, and tries them at once', async () => {
+  await using fleet = await setUp({ clock: manualClock() })
+  const { first, second, id } = fleet
+  second.fail('fetch', Code.FailedPrecondition)
+  await fleet.drain()
+  await until('the reason', async () => (await fleet.moves()).problems.length === 1)
+  await until('the end of the attempt', () => first.running.has(id))
+  second.fail('fetch', undefined)
+  await fleet.drain()
+  assert.deepEqual((await fleet.moves()).problems, [])
+  await until('the move', () => second.running.has(id))
+})
+
 test('a move goes to a node that can restore the memory, and without one nothing is paused', async () => {
   await using fleet = await setUp({ unsuitable: 12 })
   const { first, second, unsuitable, id } = fleet

@@ -33,6 +33,16 @@ export function sqlNodeStore(db: Db): NodeStore {
       const query = db.selectFrom('nodes').select('id').where('moves_sandboxes', '=', 1)
       return (await query.orderBy('id').execute()).map(({ id }) => id)
     },
+    async forgetFailedMoves(nodeId) {
+      const none = { move_generation: null, move_end_at: null, move_problem: null }
+      await db
+        .updateTable('sandboxes')
+        .set({ ...none, move_retry_at: null })
+        .where('node_id', '=', nodeId)
+        .where('state', '=', 'running')
+        .where('move_generation', 'is not', null)
+        .execute()
+    },
     async listStatuses() {
       const rows = await db.selectFrom('nodes').select(['id', 'status']).execute()
       return rows.map(({ id, status }) => ({ id, status: fromText(status) }))

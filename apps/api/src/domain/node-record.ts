@@ -20,6 +20,8 @@ export interface NodeStore {
   set(nodeId: string, wanted: Omit<StoredStatus, 'since'>, now: Date): Promise<void>
   /** Lists nodes whose running sandboxes are to be moved to other nodes. */
   listMoving(): Promise<string[]>
+  /** Forgets failed moves of running sandboxes of the node, so that the next attempts are due at once. */
+  forgetFailedMoves(nodeId: string): Promise<void>
   listStatuses(): Promise<{ readonly id: string; readonly status: WantedStatus }[]>
   /**
    * Makes this epoch the current one of the node. Returns `superseded` and changes nothing if the store knows a newer

@@ -148,8 +148,11 @@ async function finishMove(ports: MovePorts, id: string, signal: AbortSignal): Pr
     checkPaused: checkMoving,
     killed: absent,
   })
-  if (running.nodeId === nodeId && problem !== undefined)
+  if (running.nodeId === nodeId && problem !== undefined) {
+    // A second note could follow a new drain request, which forgets the first one.
+    if (running.move?.kind === 'failed') return logStay(ports, { id, nodeId }, problem)
     return noteProblem(ports, { id, nodeId }, { problem, breakMs: breakMs() })
+  }
   const event = { event: 'sandbox.move', sandboxId: id, from: nodeId, to: running.nodeId }
   ports.log.info(event)
 }
@@ -160,14 +163,19 @@ function checkMoving(current: Sandbox): void {
 }
 
 async function noteProblem(
-  { store, log, clock }: MovePorts,
+  ports: MovePorts,
   { id, nodeId }: Place,
   { problem, breakMs }: { readonly problem: string; readonly breakMs?: number },
 ): Promise<void> {
+  const { store, clock } = ports
   await store.update<Sandbox>(id, (current) =>
     isRunning(current) && current.nodeId === nodeId
       ? failMove(current, problem, retryTime(clock.now(), breakMs))
       : current,
   )
+  logStay(ports, { id, nodeId }, problem)
+}
+
+function logStay({ log }: MovePorts, { id, nodeId }: Place, problem: string): void {
   log.warn({ event: 'sandbox.stay', sandboxId: id, nodeId, problem })
 }

@@ -70,7 +70,7 @@ interface Health {
 export function createNodes(deps: {
   readonly fleet: Fleet
   readonly placing: Pick<Placing, 'noteStatus' | 'isBroken'>
-  readonly store: Pick<NodeStore, 'find' | 'set'>
+  readonly store: Pick<NodeStore, 'find' | 'set' | 'forgetFailedMoves'>
   readonly clock: Clock
 }): Nodes {
   const { fleet, placing, store, clock } = deps
@@ -119,6 +119,8 @@ export function createNodes(deps: {
       const current = await get(id)
       const wanted = toWanted(status)
       if (movesSandboxes && wanted !== 'draining') throw onlyWhenDraining(wanted)
+      // An operator who asks again has removed the reason: the old problems are not shown any more.
+      if (movesSandboxes) await store.forgetFailedMoves(id)
       const isSame = current.wanted === wanted && current.movesSandboxes === movesSandboxes
       if (!isSame) await store.set(id, { status: wanted, movesSandboxes }, clock.now())
       placing.noteStatus(id, wanted)
