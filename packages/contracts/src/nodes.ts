@@ -157,9 +157,10 @@ export const NodeMoves = z
     moving: z.int().min(0).describe('Paused here, and not yet resumed on another node'),
     paused: z.int().min(0),
     notUploaded: z.int().min(0).describe('Paused sandboxes whose content only this node has'),
+    staying: z.int().min(0).describe('Running sandboxes that could not be moved'),
     problems: z
       .array(z.object({ sandboxID: z.string(), problem: z.string() }))
-      .describe('Running sandboxes that could not be moved, and why; at most 1,000'),
+      .describe('Why the first 1,000 of them could not be moved'),
   })
   .meta({ id: 'NodeMoves' })
 

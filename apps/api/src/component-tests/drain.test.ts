@@ -79,7 +79,7 @@ test('a running sandbox moves off a drained node, with its start and its end tim
   const after = await fleet.show()
   assert.deepEqual([after.startedAt, after.endAt], [before.startedAt, before.endAt])
   await until('the old node to forget it', () => first.paused.size + first.running.size === 0)
-  const none = { running: 0, moving: 0, paused: 0, notUploaded: 0, problems: [] }
+  const none = { running: 0, moving: 0, paused: 0, notUploaded: 0, staying: 0, problems: [] }
   assert.deepEqual(await fleet.moves(), { moveSandboxes: true, ...none })
   const record = await fleet.record()
   assert.deepEqual([record?.nodeId, record?.generation, record?.move], ['second', 2, undefined])
@@ -104,7 +104,7 @@ test('a drain without moves leaves running sandboxes alone', async () => {
   await fleet.setStatus('first', { status: 'draining' })
   assert.deepEqual(await fleet.moves(), {
     ...{ moveSandboxes: false, running: 1, moving: 0, paused: 0, notUploaded: 0 },
-    problems: [],
+    ...{ staying: 0, problems: [] },
   })
   const refused = await fleet.api.call('POST', '/nodes/first', {
     headers,
@@ -119,8 +119,8 @@ test('without an object store a sandbox runs on, and says why', async () => {
   const { first, id } = fleet
   await fleet.drain()
   await until('the reason', async () => (await fleet.moves()).problems.length === 1)
-  const { problems, running } = await fleet.moves()
-  assert.equal(running, 1)
+  const { problems, running, staying } = await fleet.moves()
+  assert.deepEqual([running, staying], [1, 1])
   assert.match(problems[0].problem, /ATOLL_S3_BUCKET/)
   assert.equal(problems[0].sandboxID, id)
   assert.equal(first.begun('pause'), 0)

@@ -17,14 +17,15 @@ export function answerNodes(nodes: SimulatedNodes, request: SimulatedRequest): R
   return { status: 204 }
 }
 
-/** One sandbox moves; the sandbox of node `n2` cannot. */
+/** One sandbox moves; the two sandboxes of node `n2` cannot, and the list of problems has room for one. */
 function movesOf(nodes: SimulatedNodes, id: string) {
   const isDone = nodes.get(id) === 'draining, moved'
   const moveSandboxes = nodes.get(id)?.startsWith('draining') ?? false
   if (moveSandboxes) nodes.set(id, 'draining, moved')
   const problems = id === 'n2' ? [{ sandboxID: 'ix', problem: 'No other node takes it' }] : []
-  const counts = isDone ? { running: problems.length, moving: 0 } : { running: 1, moving: 1 }
-  return { moveSandboxes, ...counts, paused: 2, notUploaded: 1, problems }
+  const staying = problems.length * 2
+  const counts = isDone ? { running: staying, moving: 0 } : { running: staying + 1, moving: 1 }
+  return { moveSandboxes, ...counts, paused: 2, notUploaded: 1, staying, problems }
 }
 
 function view(nodes: SimulatedNodes, id: string) {

@@ -1,7 +1,7 @@
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import { isDurable } from '../../domain/sandboxes/sandbox-pause.ts'
 import { transitionStates } from '../../domain/sandboxes/sandbox.ts'
-import type { Nodes } from '../nodes/nodes.ts'
+import type { NodeView } from '../nodes/nodes.ts'
 
 /** Sandboxes that are left on a node which an operator drains. */
 export interface NodeMoves {
@@ -13,7 +13,9 @@ export interface NodeMoves {
   readonly paused: number
   /** Paused sandboxes whose content only this node has. */
   readonly notUploaded: number
-  /** Why running sandboxes could not be moved. */
+  /** Running sandboxes that could not be moved. */
+  readonly staying: number
+  /** Why, for the first ones of them. */
   readonly problems: readonly { readonly sandboxId: string; readonly problem: string }[]
 }
 
@@ -24,7 +26,7 @@ const shownProblems = 1_000
 
 export function createMovesOfNode(ports: {
   readonly store: Pick<SandboxStore, 'listOfNode'>
-  readonly nodes: Pick<Nodes, 'get'>
+  readonly nodes: { get(id: string): Promise<Pick<NodeView, 'movesSandboxes'>> }
 }): MovesOfNode {
   return async (nodeId) => {
     const { movesSandboxes } = await ports.nodes.get(nodeId)
@@ -42,6 +44,7 @@ export function createMovesOfNode(ports: {
       moving: moving.length,
       paused: paused.length,
       notUploaded: paused.filter((one) => !isDurable(one)).length,
+      staying: problems.length,
       problems: problems.slice(0, shownProblems),
     }
   }

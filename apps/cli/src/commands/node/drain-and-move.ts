@@ -23,7 +23,7 @@ export async function drainAndMove(context: CliContext, ids: readonly string[]):
       const text = `${left.notUploaded} paused sandboxes are not in the object store yet`
       printLine(context.stdout, `${id}: ${text}`)
     }
-    if (left.problems.length > 0) throw cannotMove(id, left)
+    if (left.staying > 0) throw cannotMove(id, left)
   })
 }
 
@@ -35,19 +35,20 @@ async function waitForMoves(
   let shown = ''
   for (;;) {
     const moves = await platform.getNodeMoves(id)
-    const { running, moving, paused, problems } = moves
+    const { running, moving, paused, staying } = moves
     const line = `${id}: ${running} running, ${moving} moving, ${paused} paused`
     if (line !== shown) printLine(stdout, line)
     shown = line
     if (!moves.moveSandboxes) throw stopped(id)
-    if (moving === 0 && running <= problems.length) return moves
+    if (moving === 0 && running <= staying) return moves
     await sleep(pollMs)
   }
 }
 
-function cannotMove(id: string, { problems }: NodeMoves): Fault {
+function cannotMove(id: string, { staying, problems }: NodeMoves): Fault {
   const list = problems.map(({ sandboxID, problem }) => `${sandboxID}: ${problem}`)
-  const message = `${problems.length} sandboxes stay on node ${id}, and are tried again after a minute or more. ${list.join('. ')}`
+  if (staying > list.length) list.push(`${staying - list.length} others are not listed`)
+  const message = `${staying} sandboxes stay on node ${id}, and are tried again after a minute or more. ${list.join('. ')}`
   return new Fault('conflict', 'sandboxes_stay', message)
 }
 
