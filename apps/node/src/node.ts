@@ -80,12 +80,12 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   const { files, objects } = await openObjects({ ...opened, config, runtime, log, ...identity })
   const adopted = await adoptCells({ host, runtime, files, envd, log })
   const sweeping = startSweeping(host, files, log)
-  const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
-  const slots = openSlots({ config, host, runtime, live, adopted, log })
+  const slots = openSlots({ config, host, runtime, adopted, log })
   const events = createLoggedEvents(log)
+  const base = { config, host, files, events, log }
   const usage = await openCgroupUsage(installation.cgroup)
   const open = await openSandboxes({
-    ...{ config, host, runtime, files, envd, slots, events, adopted, log },
+    ...{ ...base, runtime, envd, slots, adopted },
     images: openImages(config, host),
     wanted: parts.wanted ?? [],
     memoryBytes: (cellId) => readMemory(usage, cellId),
@@ -94,10 +94,7 @@ export async function startNode(config: NodeConfig, parts: NodeParts): Promise<R
   await logStart(runtime, adopted, log)
   const logging = startLogs({ dataDir, ...open, events, stored: objects?.logs, log })
   const { logs } = logging
-  const served = serveObjects(objects, {
-    ...open,
-    ...{ config, host, files, events, sweeping, logs, log },
-  })
+  const served = serveObjects(objects, { ...open, ...base, sweeping, logs })
   const { sandboxes, builds } = served
   const transport = serveInMemory(
     {

@@ -13,28 +13,27 @@ import { waitFor } from '@atoll/kit/wait'
 import { startNode } from '@atoll/node'
 import type { RunningNode } from '@atoll/node'
 import { loadNodeConfig } from '@atoll/node/config'
-import { envdCommands } from '@atoll/node/envd/commands'
 import { createS3Store } from '@atoll/objects/s3-store'
 import type { S3Store } from '@atoll/objects/s3-store'
 import { testObjectsContract } from '@atoll/simulated-node/contract/objects.contract'
-import { Code, ConnectError, createClient } from '@connectrpc/connect'
-import type { Client } from '@connectrpc/connect'
+import { createClient } from '@connectrpc/connect'
 import { startCeph } from '../../../tools/fleet/ceph.ts'
 import type { CephStore } from '../../../tools/fleet/ceph.ts'
 import { atoll, createEnvironment } from '../installation.ts'
 import { createBucket, objectSettings } from './bucket.ts'
+import {
+  checkTraces,
+  leaveTraces,
+  limit,
+  readLog,
+  shell,
+  waitForStoredLog,
+  waitUntilDurable,
+} from './test-node.ts'
+import type { TestNode } from './test-node.ts'
 
 const bucket = `atoll-${randomLabel(8)}`
 const size = { templateId: 'base', cpuCount: 1, memoryMb: 512, diskSizeMb: 512 }
-const limit = { timeoutMs: 300_000, intervalMs: 200 }
-
-interface TestNode {
-  readonly client: Client<typeof NodeService>
-  readonly dataDir: string
-  /** Ends the agent and starts it again on the same data. */
-  restart(): Promise<void>
-  close(): Promise<void>
-}
 
 let ceph: CephStore
 let store: S3Store
@@ -97,72 +96,6 @@ async function openNode(
       await rm(dataDir, { recursive: true, force: true })
     },
   }
-}
-
-async function shell({ client }: TestNode, sandboxId: string, text: string): Promise<string> {
-  const { sandbox } = await client.getSandbox({ sandboxId })
-  const lines: string[] = []
-  const { exitCode } = await envdCommands.run(
-    { address: sandbox?.address ?? '', accessToken: undefined },
-    { command: '/bin/sh', args: ['-c', text], user: 'root', cwd: undefined, envVars: {} },
-    {
-      onLine: async (_stream, line) => void lines.push(line),
-      signal: AbortSignal.timeout(120_000),
-    },
-  )
-  assert.equal(exitCode, 0, `${text}: ${lines.join('\n')}`)
-  return lines.join('\n')
-}
-
-/** Returns the name of the content, for a fetch. */
-async function waitUntilDurable({ client }: TestNode, sandboxId: string) {
-  const { keptGeneration, keptId } = await waitFor(
-    `the upload of ${sandboxId}`,
-    async () => {
-      const { sandbox } = await client.getSandbox({ sandboxId })
-      return sandbox?.isDurable && sandbox
-    },
-    limit,
-  )
-  return { sandboxId, keptGeneration, keptId }
-}
-
-/** Returns the entries as text. `fromObjects`: as the object store has them; none if it has no log. */
-async function readLog({ client }: TestNode, sandboxId: string, fromObjects = false) {
-  const query = { sandboxId, newestFirst: false, limit: 10_000, fromObjects }
-  const { entries } = await client.readLogs(query).catch((error: unknown) => {
-    if (ConnectError.from(error).code === Code.NotFound) return { entries: [] }
-    throw error
-  })
-  return entries.map(({ atMs, message }) => `${atMs} ${message}`)
-}
-
-/** Waits until the object store has the log of the node, and returns what another node reads there. */
-async function waitForStoredLog(of: TestNode, other: TestNode, sandboxId: string) {
-  return waitFor(
-    `the log of ${sandboxId}`,
-    async () => {
-      const stored = await readLog(other, sandboxId, true)
-      const own = await readLog(of, sandboxId)
-      return own.length > 0 && own.at(-1) === stored.at(-1) && stored
-    },
-    limit,
-  )
-}
-
-/** Leaves a program and a file in memory, and a file on the disk. */
-async function leaveTraces(node: TestNode, sandboxId: string): Promise<void> {
-  await shell(node, sandboxId, 'echo in memory > /dev/shm/trace; echo on disk > /home/user/trace')
-  await shell(node, sandboxId, 'nohup sleep 86399 > /dev/null 2>&1 & sync')
-}
-
-async function checkTraces(node: TestNode, sandboxId: string): Promise<void> {
-  const found = await shell(
-    node,
-    sandboxId,
-    'cat /dev/shm/trace /home/user/trace; pgrep --full --exact "sleep 86399" > /dev/null && echo runs',
-  )
-  assert.equal(found, 'in memory\non disk\nruns')
 }
 
 test('a paused sandbox continues on another node with its memory, and back again', async () => {

@@ -3,26 +3,24 @@ import type { Reclaimed } from '../app/lifecycle/reclaim.ts'
 import { createSlotPool } from '../app/pools/slot-pool.ts'
 import type { SlotPool } from '../app/pools/slot-pool.ts'
 import type { NodeConfig } from '../config.ts'
-import type { Slot } from '../domain/network/slot.ts'
 import type { Runtime } from '../domain/sandboxes/runtime.ts'
 import type { Host } from './host.ts'
 
-/** Opens the pool of network slots. `live`: slots of adopted cells. */
+/** Opens the pool of network slots. Those of adopted cells are in use. */
 export function openSlots({
   config,
   host,
   runtime,
-  live,
   adopted,
   log,
 }: {
   readonly config: NodeConfig
   readonly host: Host
   readonly runtime: Pick<Runtime, 'name'>
-  readonly live: readonly Slot[]
-  readonly adopted: Pick<Reclaimed, 'quarantinedSlots'>
+  readonly adopted: Pick<Reclaimed, 'running' | 'ready' | 'quarantinedSlots'>
   readonly log: Logger
 }): SlotPool {
+  const live = [...adopted.running, ...adopted.ready].map(({ slot }) => slot)
   return createSlotPool({
     ports: {
       // Add the firewall rules before the veth pair exists.

@@ -66,10 +66,8 @@ export function createPlacing(ports: PlacingPorts): Placing {
       id !== exceptId && (!isDurable || id === nodeId || hasObjects(fleet, id))
     const isReady = (id: string) => canStart(id) && (statuses.get(id) ?? 'ready') === 'ready'
     const isWell = (id: string) => isReady(id) && !breakers.isOpen(id) && !isSuspect(id)
-    const isBest = (id: string) => isWell(id) && suits(id)
-    const ids = await findNodes(fleet)
-    const home = nodeId !== undefined && fleet.reaches(nodeId) ? nodeId : undefined
-    const sample = sampleWith(home, ids, [isBest, isWell, isReady, canStart])
+    const wishes = [(id: string) => isWell(id) && suits(id), isWell, isReady, canStart]
+    const sample = sampleWith(inReach(fleet, nodeId), await findNodes(fleet), wishes)
     if (sample.length < 2) return [...sample]
     const candidates = sample.map((id) => ({
       ...ports.loads.describe(id, shape),
@@ -113,6 +111,10 @@ export function createPlacing(ports: PlacingPorts): Placing {
     hasRoom: (nodeId, size) => ports.loads.hasRoom(nodeId, roomOf(size)),
     isBroken: (nodeId) => breakers.isOpen(nodeId) || isSuspect(nodeId),
   }
+}
+
+function inReach(fleet: Fleet, nodeId: string | undefined): string | undefined {
+  return nodeId !== undefined && fleet.reaches(nodeId) ? nodeId : undefined
 }
 
 /** Saved memory takes space on the disk too. */

@@ -36,14 +36,7 @@ export function createMoveIfNeeded(ports: {
     // The template is part of the content; it is not looked for.
     const shape = { nodeTemplateId: '', ...claimed.resources }
     const content = { id, generation, keptGeneration, keptId, boot }
-    const home = fleet.reaches(homeId) ? fleet.member(homeId).facts() : undefined
-    const suits = (other: string) => {
-      const facts = fleet.member(other).facts()
-      const restores = boot || !facts || !home || canRestore(facts, home)
-      return (
-        restores && placing.hasRoom(other, { diskBytes: claimed.keptBytes ?? 0, memoryBytes: 0 })
-      )
-    }
+    const suits = createSuits(ports, claimed, boot)
     const request = { shape, exceptId: homeId, isDurable: true, suits }
     return placing.place(request, async (nodeId) => {
       // The fetched content is on the node before the record names the node: no crash leaves a record without content.
@@ -84,6 +77,20 @@ export function createMoveIfNeeded(ports: {
       }
       throw error
     }
+  }
+}
+
+/** Returns a function that says whether another node can restore the memory of the sandbox, and has room for it. */
+function createSuits(
+  { fleet, placing }: { readonly fleet: Fleet; readonly placing: Placing },
+  { nodeId, keptBytes = 0 }: Sandbox,
+  boot: boolean,
+): (otherId: string) => boolean {
+  const home = fleet.reaches(nodeId) ? fleet.member(nodeId).facts() : undefined
+  return (otherId) => {
+    const facts = fleet.member(otherId).facts()
+    const restores = boot || !facts || !home || canRestore(facts, home)
+    return restores && placing.hasRoom(otherId, { diskBytes: keptBytes, memoryBytes: 0 })
   }
 }
 

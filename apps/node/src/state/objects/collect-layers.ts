@@ -76,15 +76,21 @@ export function createLayerCollection(ports: {
         const paths = await findNeeded(limit, signal)
         await collect((path) => paths.has(path), limit)
       }
-      // A manifest that cannot be read ends the collection, but no sweep.
-      const errors: unknown[] = []
-      for (const work of [removeUnneeded, ...sweeps]) {
-        const limit = within(limitsMs.pass, signal)
-        await work(limit).catch((error: unknown) => errors.push(error))
-      }
-      if (errors.length > 0) throw errors[0]
+      await runAll([removeUnneeded, ...sweeps], signal)
     },
   }
+}
+
+/** Each has a limit of its own. A manifest that cannot be read ends the collection, but no sweep. */
+async function runAll(
+  works: readonly ((limit: AbortSignal) => Promise<void>)[],
+  signal: AbortSignal,
+): Promise<void> {
+  const errors: unknown[] = []
+  for (const work of works) {
+    await work(within(limitsMs.pass, signal)).catch((error: unknown) => errors.push(error))
+  }
+  if (errors.length > 0) throw errors[0]
 }
 
 function within(limitMs: number, signal: AbortSignal): AbortSignal {

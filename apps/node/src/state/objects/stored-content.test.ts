@@ -63,7 +63,11 @@ async function setup(t: TestContext) {
   return {
     ...{ store, marks, state, sandboxes, snapshots, objects, records },
     upload: () =>
-      sandboxes.upload(paused, { link: () => links.link(cell), isCurrent: () => true }, never),
+      sandboxes.upload(
+        paused,
+        { writeDisk: async () => {}, link: () => links.link(cell), isCurrent: () => true },
+        never,
+      ),
   }
 }
 
