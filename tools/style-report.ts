@@ -45,8 +45,10 @@ export async function readStyle(root: string): Promise<StyleReport> {
       env: { ...process.env, PATH: `${programs}:${process.env.PATH}` },
       timeoutMs: 300_000,
     })
-    if (!stdout.startsWith('{')) throw new Error(`oxlint printed no report: ${stdout}${stderr}`)
-    diagnostics.push(...JSON.parse(stdout).diagnostics)
+    // For a folder without files, a message comes first.
+    const report = stdout.slice(Math.max(stdout.indexOf('{'), 0))
+    if (!report.startsWith('{')) throw new Error(`oxlint printed no report: ${stdout}${stderr}`)
+    diagnostics.push(...JSON.parse(report).diagnostics)
   }
   return sortDiagnostics(diagnostics)
 }

@@ -23,6 +23,7 @@ import { listFiles } from './scenarios/list-files.ts'
 import { listSandboxes } from './scenarios/list-sandboxes.ts'
 import { pauseAndFork } from './scenarios/pause-and-fork.ts'
 import { processOutput } from './scenarios/process-output.ts'
+import { releaseCost } from './scenarios/release-cost.ts'
 import { runCode } from './scenarios/run-code.ts'
 import { teamMetrics } from './scenarios/team-metrics.ts'
 import { telemetryCost } from './scenarios/telemetry-cost.ts'
@@ -50,8 +51,8 @@ const scenarios: readonly Scenario[] = [
   teamMetrics,
   dashboardTable,
 ]
-/** Run only when they are named: a fleet fills the machine. */
-const largeScenarios: readonly Scenario[] = [fleet, fleetCreate]
+/** Run only when they are named: fleets fill the machine, and an earlier release builds its base. */
+const largeScenarios: readonly Scenario[] = [fleet, fleetCreate, releaseCost]
 const allScenarios = [...scenarios, ...largeScenarios]
 
 const { values } = parseArgs({

@@ -26,9 +26,9 @@ export interface HttpCloud extends AsyncDisposable {
 
 export async function startCloud(
   settings: Record<string, string>,
-  descriptorLimit?: number,
+  options?: Parameters<typeof install>[1],
 ): Promise<HttpCloud> {
-  const installation = await install(settings, { descriptorLimit })
+  const installation = await install(settings, options)
   const platform: HttpCloud['platform'] = (method, path, body, headers) =>
     send(installation.url, {
       method,

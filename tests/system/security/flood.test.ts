@@ -22,7 +22,7 @@ describe(
     let url: string
     let sandbox: HttpSandbox
     before(async () => {
-      cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' }, descriptorLimit)
+      cloud = await startCloud({ ATOLL_RUNTIME: 'gvisor' }, { descriptorLimit })
       url = cloud.installation.url
       sandbox = await cloud.createSandbox()
     })
