@@ -2,10 +2,8 @@
 import { openEarlierRelease } from '@atoll/system-tests/administration/earlier-release'
 import { startCloud } from '@atoll/system-tests/http-cloud'
 import type { HttpCloud } from '@atoll/system-tests/http-cloud'
-import { timeCreate } from '../first-output.ts'
-import { waitForFullPool } from '../pool.ts'
-import { interleave } from '../scenario.ts'
-import type { Samples, Scenario } from '../scenario.ts'
+import { createInTurns } from '../create-in-turns.ts'
+import type { Scenario } from '../scenario.ts'
 
 export const releaseCost: Scenario = {
   name: 'release-cost',
@@ -25,16 +23,7 @@ export const releaseCost: Scenario = {
       [`release ${earlier.version}`, before],
       ['this release', await testBed.cloud('gvisor', 'pooled', settings)],
     ]
-    const { row } = await interleave(
-      context,
-      clouds.map(([name, cloud]) => async ({ record }: Samples) => {
-        // Installations share the machine: none may fill its pool during a measurement.
-        await Promise.all(clouds.map(([, each]) => waitForFullPool(each)))
-        const { createdMs, printedMs } = await timeCreate(cloud)
-        record(`${name}: until 201`, createdMs)
-        record(`${name}: until first output`, printedMs)
-      }),
-    )
+    const { row } = await createInTurns(context, clouds)
     const [baseline = ''] = clouds.map(([name]) => name)
     return [
       {

@@ -6,10 +6,8 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { freePort } from '@atoll/kit/testing/free-port'
 import type { HttpCloud } from '@atoll/system-tests/http-cloud'
-import { timeCreate } from '../first-output.ts'
-import { waitForFullPool } from '../pool.ts'
-import { interleave } from '../scenario.ts'
-import type { Samples, Scenario } from '../scenario.ts'
+import { createInTurns } from '../create-in-turns.ts'
+import type { Scenario } from '../scenario.ts'
 
 export const telemetryCost: Scenario = {
   name: 'telemetry-cost',
@@ -28,16 +26,7 @@ export const telemetryCost: Scenario = {
       [withAll, await testBed.cloud('gvisor', 'pooled', telemetry)],
     ]
     using scrapes = scrape(`http://${metrics}/metrics`)
-    const { row } = await interleave(
-      context,
-      clouds.map(([name, cloud]) => async ({ record }: Samples) => {
-        // Installations share the machine: none may fill its pool during a measurement.
-        await Promise.all(clouds.map(([, each]) => waitForFullPool(each)))
-        const { createdMs, printedMs } = await timeCreate(cloud)
-        record(`${name}: until 201`, createdMs)
-        record(`${name}: until first output`, printedMs)
-      }),
-    )
+    const { row } = await createInTurns(context, clouds)
     if (collector.batches() === 0 || scrapes.count() === 0) {
       throw new Error('No trace reached the collector, or no metrics were read')
     }
