@@ -11,7 +11,7 @@ import type { Fleet } from '../nodes/fleet.ts'
 import type { LimitsOf } from '../teams/limits.ts'
 import type { Settle } from './settle.ts'
 import { inTransition } from './transitions.ts'
-import type { Transitions } from './transitions.ts'
+import type { ChangeFrom, Transitions } from './transitions.ts'
 import { bytesOf } from '../snapshots/estimate-size.ts'
 import type { EstimateSize } from '../snapshots/estimate-size.ts'
 
@@ -74,7 +74,7 @@ export function createPausing(ports: PausePorts): Pausing {
       const sandbox = await store.find(id)
       if (sandbox?.teamId !== teamId) throw absent(id)
       const isPossible = !keepMemory || (await keepsMemory(ports, sandbox.nodeId))
-      await transitions.during(id, async () => {
+      await transitions.during(id, async (changeFrom) => {
         const [limits, estimate, templates] = await readDiskQuota(ports, sandbox)
         const bytes = bytesOf(estimate, keepMemory)
         let isOurs = false
@@ -90,7 +90,7 @@ export function createPausing(ports: PausePorts): Pausing {
         })
         if (!current) throw absent(id)
         if (isOurs) return pauseClaimed(current, keepMemory)
-        return underway.get(id) ?? outcomeElsewhere(ports, id)
+        return underway.get(id) ?? outcomeElsewhere(id, changeFrom)
       })
     },
     async pauseIf(id, keepMemory, wanted) {
@@ -190,9 +190,8 @@ async function pauseOnNode(
   if (isGone(after)) throw absent(id, after)
 }
 
-async function outcomeElsewhere({ transitions }: PausePorts, id: string): Promise<void> {
-  const limit = AbortSignal.timeout(pauseLimitMs)
-  const after = await transitions.changeFrom('pausing', id, limit)
+async function outcomeElsewhere(id: string, changeFrom: ChangeFrom): Promise<void> {
+  const after = await changeFrom('pausing', AbortSignal.timeout(pauseLimitMs))
   if (isGone(after)) throw absent(id, after)
   if (after && isRunning(after)) {
     throw new Fault(

@@ -96,16 +96,16 @@ export function createStartSandbox(ports: StartPorts): StartSandbox {
   const join = async (
     current: Sandbox,
     { boot }: StartRequest,
-    limit: AbortSignal,
+    wait: () => Promise<unknown>,
   ): Promise<void> => {
     const known = starts.get(current.id)
     if (boot && !(known?.boots ?? current.kept === 'files')) throw startInFlight(current.id)
     if (known) await known.running
-    else await transitions.changeFrom('resuming', current.id, limit)
+    else await wait()
   }
 
   return (id, request) =>
-    transitions.during(id, async () => {
+    transitions.during(id, async (changeFrom) => {
       const limit = AbortSignal.timeout(waitLimitMs)
       let isResumed = false
       for (let changes = 0; ; changes += 1) {
@@ -117,10 +117,10 @@ export function createStartSandbox(ports: StartPorts): StartSandbox {
         }
         if (changes === changeLimit) throw inTransition(current)
         if (current.state === 'resuming') {
-          await join(current, request, limit)
+          await join(current, request, () => changeFrom('resuming', limit))
           isResumed = true
         } else {
-          await transitions.changeFrom(current.state, id, limit)
+          await changeFrom(current.state, limit)
         }
       }
     })

@@ -8,46 +8,69 @@ import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
  * owner process; this map holds what the owner is doing.
  */
 export interface Transitions {
-  /** Whether this process owns an operation on the sandbox or is about to. */
+  /** Whether this process owns an operation on the sandbox or is about to. Operations that wait for others do not count. */
   isUnderway(id: string): boolean
-  /** Runs `work`; `isUnderway` is true from before it begins until after it ends. */
-  during<T>(id: string, work: () => Promise<T>): Promise<T>
-  /** Waits until the record leaves this state and returns the record. Throws a `conflict` fault past the limit. */
-  changeFrom(state: SandboxState, id: string, limit: AbortSignal): Promise<Sandbox | undefined>
+  /** Runs `work`; `isUnderway` is true from before it begins until after it ends, except while it waits. */
+  during<T>(id: string, work: (changeFrom: ChangeFrom) => Promise<T>): Promise<T>
   /** Waits for all operations in progress. */
   settle(): Promise<void>
 }
 
+/**
+ * Waits until the record leaves this state and returns the record. Throws a `conflict` fault past the limit. The operation that
+ * waits does not count as under way: the owner may have left the record to the reconciler, which must not wait for the waiting.
+ */
+export type ChangeFrom = (state: SandboxState, limit: AbortSignal) => Promise<Sandbox | undefined>
+
 /** Polling, because the owner may be another process and only the record shows its progress. */
 const pollMs = 50
 
+interface Operation {
+  isWaiting: boolean
+  done: Promise<unknown>
+}
+
 export function createTransitions({ store }: { readonly store: SandboxStore }): Transitions {
-  const underway = new Map<string, Set<Promise<unknown>>>()
+  const underway = new Map<string, Set<Operation>>()
+
+  const changeFrom = async (
+    state: SandboxState,
+    id: string,
+    limit: AbortSignal,
+  ): Promise<Sandbox | undefined> => {
+    for (;;) {
+      const current = await store.find(id)
+      if (current?.state !== state) return current
+      if (limit.aborted) throw inTransition(current)
+      await sleep(pollMs, undefined, { signal: limit }).catch(() => {})
+    }
+  }
   return {
-    isUnderway: (id) => underway.has(id),
+    isUnderway: (id) => [...(underway.get(id) ?? [])].some(({ isWaiting }) => !isWaiting),
     async during(id, work) {
       const all = underway.get(id) ?? new Set()
       underway.set(id, all)
-      const begun = work()
-      all.add(begun)
+      const operation: Operation = { isWaiting: false, done: Promise.resolve() }
+      all.add(operation)
       try {
+        const begun = work(async (state, limit) => {
+          operation.isWaiting = true
+          try {
+            return await changeFrom(state, id, limit)
+          } finally {
+            operation.isWaiting = false
+          }
+        })
+        operation.done = begun
         return await begun
       } finally {
-        all.delete(begun)
+        all.delete(operation)
         if (all.size === 0) underway.delete(id)
       }
     },
-    async changeFrom(state, id, limit) {
-      for (;;) {
-        const current = await store.find(id)
-        if (current?.state !== state) return current
-        if (limit.aborted) throw inTransition(current)
-        await sleep(pollMs, undefined, { signal: limit }).catch(() => {})
-      }
-    },
     async settle() {
-      const all = [...underway.values()].flatMap((promises) => [...promises])
-      await Promise.allSettled(all)
+      const all = [...underway.values()].flatMap((operations) => [...operations])
+      await Promise.allSettled(all.map(({ done }) => done))
     },
   }
 }

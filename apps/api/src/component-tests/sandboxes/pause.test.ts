@@ -228,6 +228,19 @@ test('the reconciler finds out the result of an unconfirmed pause', async () => 
   assert.deepEqual([await stateOf(api, done), await stateOf(api, undone)], ['running', 'running'])
 })
 
+test('requests that wait for an unconfirmed pause do not keep the reconciler from it', async () => {
+  await using api = await startApiUnderTest({})
+  const id = await api.create()
+  // The node pauses the sandbox, but neither the answer nor a question about the outcome gets through.
+  api.node.fail('pause', Code.Unavailable, 'after')
+  api.node.fail('get', Code.Unavailable)
+  assert.equal((await pause(api, id)).status, 503)
+  const resumed = api.call('POST', `/sandboxes/${id}/connect`, { body: { timeout: 60 } })
+  api.node.fail('get', undefined)
+  assert.equal((await resumed).status, 201)
+  assert.equal(await stateOf(api, id), 'running')
+})
+
 test('without memory on the node a pause must say so, and then works', async () => {
   await using api = await startApiUnderTest()
   const id = await api.create()
