@@ -27,7 +27,7 @@ export function ErrorNote({ resource }: { readonly resource: Resource<unknown> }
 
 export function Skeleton({ lines = 4 }: { readonly lines?: number }) {
   return (
-    <div class="stack panel-body" aria-busy="true" aria-label="Loading">
+    <div class="stack panel-body" role="status" aria-busy="true" aria-label="Loading">
       {Array.from({ length: lines }, (_, index) => (
         <div key={index} class="skeleton" style={{ width: `${90 - ((index * 23) % 50)}%` }} />
       ))}
