@@ -64,12 +64,7 @@ describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
   })
 
   test('stopped from outside during a pause: a kill succeeds', async () => {
-    const { sandbox, path, pid } = await createCountingSandbox()
-    const pausing = cloud.platform('POST', `${path}/pause`, {})
-    await waitFor('the pause to begin', async () => (await phaseOf(sandbox)) === 'copying', {
-      timeoutMs: 60_000,
-      intervalMs: 1,
-    })
+    const { path, pid, pausing } = await createPausingSandbox()
     process.kill(pid, 'SIGSTOP')
     assert.equal((await withinLimit(() => cloud.platform('DELETE', path))).status, 204)
     // The pause may have been quicker than the signal.
@@ -99,6 +94,26 @@ describe('a sandbox that is stopped by a signal', { concurrency: 1 }, () => {
     const path = `/sandboxes/${sandbox.sandboxID}`
     const { process: runtimeProcess } = await recordOf(sandbox)
     return { sandbox, path, pid: runtimeProcess.pid }
+  }
+
+  /** Tries again if the pause passes unseen, as on a busy machine. */
+  async function createPausingSandbox() {
+    for (let attempt = 1; attempt <= 10; attempt += 1) {
+      const target = await createCountingSandbox()
+      const pausing = cloud.platform('POST', `${target.path}/pause`, {})
+      const phase = await waitFor(
+        'the pause to begin',
+        async () => {
+          const current = await phaseOf(target.sandbox).catch(() => '')
+          return ['copying', 'paused'].includes(current) && current
+        },
+        { timeoutMs: 60_000, intervalMs: 1 },
+      )
+      if (phase === 'copying') return { ...target, pausing }
+      await pausing
+      assert.equal((await cloud.platform('DELETE', target.path)).status, 204)
+    }
+    return assert.fail('no pause was seen while it was under way')
   }
 
   async function createStoppedSandbox() {
