@@ -132,6 +132,12 @@ export async function bareHost(): Promise<string[]> {
   ].filter((line) => !otherNames.test(line))
 }
 
+/** Returns whether the host forwarded packets before its first installation started. */
+export async function forwardedBefore(): Promise<boolean> {
+  const saved = await readFile('/run/atoll/ip_forward', 'utf8').catch(() => undefined)
+  return (saved ?? (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8'))).trim() === '1'
+}
+
 /** Returns whether the host forwards packets, and whether another installation needs it. */
 export async function forwarding(names: Names) {
   const tables = await run('nft', ['list', 'tables'])
