@@ -9,6 +9,8 @@ import { exposePorts } from './app/expose-ports.ts'
 import type { ExposePorts } from './app/expose-ports.ts'
 import { createLog } from './app/log.ts'
 import type { SandboxLog } from './app/log.ts'
+import { createMemoryCompaction } from './app/memory-compaction.ts'
+import type { MemoryCompaction } from './app/memory-compaction.ts'
 import { createMetrics } from './app/metrics.ts'
 import { createProcesses } from './app/processes.ts'
 import { openSandbox } from './app/sandbox.ts'
@@ -30,7 +32,7 @@ import { variableFiles } from './fs/sandbox/variable-files.ts'
 import { logsPath } from './http/node/logs.ts'
 import { createHttpServer } from './http/server.ts'
 import { randomName } from './linux/kernel-random.ts'
-import { compactMemory } from './linux/compact-memory.ts'
+import { compactMemory, heapBytes } from './linux/compact-memory.ts'
 import { lazyLibc } from './linux/libc.ts'
 import type { Libc } from './linux/libc.ts'
 import { forwardPort, ownAddress } from './net/forward-port.ts'
@@ -114,15 +116,24 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     shutdown: shutdown.signal,
   }
   const load = () => loadLazyParts(options, libc, fifos)
-  const compact = createCompactOnce(libc, report)
+  const compaction = createMemoryCompaction({
+    compact: () => compactMemory(libc()),
+    memoryBytes: heapBytes,
+    processorMs: ownProcessorMs,
+    nowMs,
+    report,
+  })
+  started.defer(() => compaction.close())
   const server = createHttpServer({
     ...deps,
-    prepare: () => warmUp({ deps, spawner, path, nowMs, folder, load, compact }),
+    prepare: () =>
+      warmUp({ deps, spawner, path, nowMs, folder, load, compact: compaction.compactOnce }),
   })
   // Resumed before the first request: a file must not appear to have lost its metadata.
   await files.metadata.resume().catch(report)
   const port = await listen(server, options)
   warmAfterFirstResponse(server, fifos)
+  compactWhenIdle(server, compaction)
   started.defer(() => closeServer(server, shutdown))
   if (options.exposePorts) {
     exposedPorts = exposeLoopbackPorts(server, report)
@@ -215,18 +226,16 @@ async function loadLazyParts(options: EnvdOptions, libc: () => Libc, fifos: Fifo
   await fifos.warm()
 }
 
-/** Compacts only once: most garbage is left by loading, and a restored sandbox continues from the compacted memory. */
-function createCompactOnce(libc: () => Libc, report: (cause: unknown) => void): () => void {
-  let isCompact = false
-  return () => {
-    if (isCompact) return
-    isCompact = true
-    try {
-      compactMemory(libc())
-    } catch (error) {
-      report(error) // the sandbox only takes more memory
-    }
-  }
+function ownProcessorMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+/** Requests of the node that fetch logs do not count: they come all the time, also while the sandbox is idle. */
+function compactWhenIdle(server: Server, compaction: MemoryCompaction): void {
+  server.on('request', ({ url }, response) => {
+    if (!isLogRequest(url)) response.once('close', compaction.requestStarted())
+  })
 }
 
 async function closeServer(server: Server, shutdown: AbortController): Promise<void> {
@@ -248,6 +257,10 @@ function exposeLoopbackPorts(server: Server, report: (cause: unknown) => void): 
     report,
   })
   // The node polls /logs all the time, so these requests say nothing about activity in the sandbox.
-  server.on('request', ({ url }) => url?.startsWith(`${logsPath}?`) || exposed.nudge())
+  server.on('request', ({ url }) => isLogRequest(url) || exposed.nudge())
   return exposed
+}
+
+function isLogRequest(url: string | undefined): boolean {
+  return url?.startsWith(`${logsPath}?`) === true
 }

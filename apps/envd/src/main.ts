@@ -1,3 +1,4 @@
+import './http/wire/install-header-map.ts'
 import { loadConfig } from './config.ts'
 import { startEnvd } from './envd.ts'
 import { lazyLibc } from './linux/libc.ts'

@@ -22,6 +22,7 @@ export async function buildEnvdRuntime({ dir, repository, nodeBinary }: EnvdBuil
   await Promise.all([
     bundleEnvd(dir, envd),
     compileGuest(dir, join(envd, 'guest')),
+    compilePreload(dir, join(envd, 'preload/node-memory.c')),
     linkOrCopy(nodeBinary, join(dir, 'node')),
     ...addons.map((addon) => copyFile(addon, join(dir, basename(addon)))),
     copyLibraries(join(dir, 'lib'), [nodeBinary, ...addons]),
@@ -90,6 +91,12 @@ export async function compileGuest(dir: string, sourceDir: string): Promise<void
   const program = join(dir, 'guest')
   await run('musl-gcc', ['-static', '-Os', '-s', '-o', program, ...sources])
   await link(program, join(dir, 'sudo'))
+}
+
+/** Compiles the library that the loader puts before Node.js. It needs no other library. */
+async function compilePreload(dir: string, source: string): Promise<void> {
+  const flags = ['-shared', '-fPIC', '-nostdlib', '-Os', '-s']
+  await run('musl-gcc', [...flags, '-o', join(dir, 'lib/node-memory.so'), source])
 }
 
 /** Finds the native addon of the terminal library, which has a separate package per platform. */

@@ -4,6 +4,7 @@ import { keyOfSources } from '../linux/files/source-key.ts'
 const sources = [
   'apps/envd/src/**/*.ts',
   'apps/envd/guest/*.{c,h}',
+  'apps/envd/preload/*.c',
   'apps/node/src/template/envd-build.ts',
   'packages/kit/src/**/*.ts',
   'packages/contracts/gen/**/*.js',
