@@ -62,7 +62,7 @@ test('is made from the same values as Headers', () => {
     ['b', '2'],
     ['a', '3'],
   ]
-  for (const init of [undefined, {}, { B: '1', a: '2' }, pairs, ours, theirs, new Map(pairs)]) {
+  for (const init of [undefined, {}, { B: '1', a: '2' }, pairs, ours, theirs]) {
     assert.deepEqual(observe(new HeaderMap(init)), observe(new Headers(init)))
   }
 })
@@ -140,6 +140,6 @@ function observe(headers: AnyHeaders) {
     values: [...headers.values()],
     cookies: headers.getSetCookie(),
     got: names.map((name) => [name, headers.get(name), headers.has(name)]),
-    text: String(headers),
+    tag: Object.prototype.toString.call(headers),
   }
 }

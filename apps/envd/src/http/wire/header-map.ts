@@ -69,7 +69,7 @@ export class HeaderMap implements Iterable<[string, string]> {
 
   /** Sorted by name. Values of one name are joined, except those of Set-Cookie, which may contain commas. */
   *[Symbol.iterator](): Generator<[string, string], undefined> {
-    for (const [name, values] of [...this.#values].sort(byName)) {
+    for (const [name, values] of [...this.#values].toSorted(byName)) {
       if (name !== setCookie) yield [name, join(name, values)]
       else for (const value of values) yield [name, value]
     }
@@ -91,7 +91,7 @@ function toKey(name: string): string {
 }
 
 function toValue(value: string): string {
-  const text = trim(`${value}`)
+  const text = trim(value)
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     // Each character is sent as one byte.
