@@ -7,6 +7,9 @@ import type { Plugin } from 'esbuild'
 import { envdNodeFlags } from '@atoll/envd/node-flags'
 import { run } from '@atoll/kit/run'
 
+/** A busy machine takes twenty times as long as a quiet one, and without these files no server starts. */
+const stepTimeoutMs = 600_000
+
 export interface EnvdBuild {
   /** Empty output folder. */
   readonly dir: string
@@ -78,7 +81,7 @@ async function fillCompileCache(dir: string, nodeBinary: string): Promise<void> 
         ATOLL_STATE_FILE: join(folder, 'envd.json'),
         ATOLL_GUEST: join(dir, 'guest'),
       },
-      timeoutMs: 30_000,
+      timeoutMs: stepTimeoutMs,
     })
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -89,14 +92,18 @@ async function fillCompileCache(dir: string, nodeBinary: string): Promise<void> 
 export async function compileGuest(dir: string, sourceDir: string): Promise<void> {
   const sources = await Array.fromAsync(glob(join(sourceDir, '*.c')))
   const program = join(dir, 'guest')
-  await run('musl-gcc', ['-static', '-Os', '-s', '-o', program, ...sources])
+  await run('musl-gcc', ['-static', '-Os', '-s', '-o', program, ...sources], {
+    timeoutMs: stepTimeoutMs,
+  })
   await link(program, join(dir, 'sudo'))
 }
 
 /** Compiles the library that the loader puts before Node.js. It needs no other library. */
 async function compilePreload(dir: string, source: string): Promise<void> {
   const flags = ['-shared', '-fPIC', '-nostdlib', '-Os', '-s']
-  await run('musl-gcc', [...flags, '-o', join(dir, 'lib/node-memory.so'), source])
+  await run('musl-gcc', [...flags, '-o', join(dir, 'lib/node-memory.so'), source], {
+    timeoutMs: stepTimeoutMs,
+  })
 }
 
 /** Finds the native addon of the terminal library, which has a separate package per platform. */
