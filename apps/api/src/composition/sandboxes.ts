@@ -216,7 +216,7 @@ function createUnknownReport(log: Logger): (sandboxId: string) => void {
   return reportOnce((sandboxId) =>
     log.warn(
       { event: 'sandbox.unknown', sandboxId },
-      'The node has a paused sandbox without a record in the store. Atoll leaves it alone; if the store was restored from an older backup, restore a newer one.',
+      'The node has a paused sandbox that no record in the store explains. Atoll keeps it; if the store was restored from an older backup, restore a newer one.',
     ),
   )
 }

@@ -226,6 +226,8 @@ export interface SandboxRow {
   envd_version: string | null
   started_at: number | null
   end_at: number | null
+  /** Whether a client or an operator asked for the end. */
+  kill_requested: number
   end_reason: string | null
   ended_at: number | null
   auto_pause: number

@@ -65,13 +65,14 @@ export function toUsage(message: MeasureNodeResponse): NodeUsage {
 export function toOnNode(sandbox: Sandbox): NonNullable<OnNode> {
   const { state, keepsMemory, generation, keptGeneration, keptId, isDurable } = sandbox
   if (state === SandboxState.QUARANTINED) return { state: 'quarantined' }
-  return {
-    state: state === SandboxState.PAUSED ? 'paused' : 'running',
-    kept: keepsMemory ? 'memory' : 'files',
-    generation,
+  const kept = keepsMemory ? 'memory' : 'files'
+  const content = {
     ...(keptGeneration > 0 && { keptGeneration, isDurable }),
     ...(keptId !== '' && { keptId }),
   }
+  if (state === SandboxState.PAUSED) return { state: 'paused', kept, generation, ...content }
+  const isPausing = state === SandboxState.PAUSING
+  return { state: 'running', kept, generation, ...content, ...(isPausing && { isPausing }) }
 }
 
 /** Converts bigints to numbers; sizes and times stay far below 2^53. */

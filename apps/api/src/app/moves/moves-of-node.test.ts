@@ -7,7 +7,7 @@ function sandbox(index: number): OwnedSandbox {
   const content = { keptGeneration: undefined, keptId: undefined, durableGeneration: undefined }
   const move = { kind: 'failed', generation: 1, problem: 'full' } as const
   const place = { id: `i${index}`, nodeId: 'first', state: 'running', generation: 1 } as const
-  return { ...place, ...content, isMoving: false, move }
+  return { ...place, ...content, isKillRequested: false, isMoving: false, move }
 }
 
 test('the number of sandboxes that stay is complete, and the list of their problems is limited', async () => {

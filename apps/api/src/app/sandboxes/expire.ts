@@ -1,6 +1,7 @@
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
+import { isRunning } from '../../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../../domain/sandboxes/sandbox.ts'
 import { postpone } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
@@ -41,7 +42,8 @@ export function createExpiry(ports: ExpiryPorts): () => Promise<number> {
       const killed = await ending.begin(
         id,
         'reached the end of its timeout',
-        (current) => isDue(current) && !current.lifecycle.autoPause,
+        // A client may have paused the sandbox since the list was read.
+        (current) => isRunning(current) && isDue(current) && !current.lifecycle.autoPause,
       )
       if (killed) void ending.tryFinish(killed)
       else if (!underway.has(id)) await pauseExpired(ports, { id, isDue, failures, underway })

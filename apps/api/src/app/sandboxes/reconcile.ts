@@ -9,7 +9,7 @@ import {
   isSameContent,
   noteContent,
 } from '../../domain/sandboxes/sandbox-pause.ts'
-import type { OnNode } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { OnNode, PausedOnNode } from '../../domain/sandboxes/sandbox-pause.ts'
 import type { OwnedSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { Ending } from './ending.ts'
 import { findAbandoned } from './find-abandoned.ts'
@@ -27,7 +27,7 @@ export interface ReconcilePorts extends OwnerPorts {
   readonly store: SandboxStore
   readonly ending: Ending
   readonly settle: Settle
-  /** Called when the node has a paused or unreadable sandbox without a record in the store. */
+  /** Called when the node has a paused or unreadable sandbox that no record explains. */
   readonly onUnknown: (id: string) => void
 }
 
@@ -93,7 +93,10 @@ async function noteIfChanged(
   )
 }
 
-/** Ends a sandbox that no record assigns to the node, unless its files may still be needed. */
+/**
+ * Ends a sandbox that no record assigns to the node, unless its files may still be needed: whatever the store says, it may be
+ * older than a pause (decision 63).
+ */
 async function checkUnowned(
   { store, ending, onUnknown }: ReconcilePorts,
   nodeId: string,
@@ -110,22 +113,37 @@ async function checkUnowned(
     return
   }
   if (record.state === 'ended') {
-    // The store has never handed out a later generation, so it is an older copy that ended the sandbox by mistake.
-    const isNewer = found.state === 'paused' && found.generation > record.generation
-    if (isNewer) onUnknown(id)
-    else void ending.tryFinish(onThisNode)
+    const { isKillRequested } = record
+    const isNeedless = found.state === 'paused' && wasResumedLater(record, found)
+    const mayEnd = found.state !== 'paused' || isKillRequested || isNeedless
+    // Objects stay: the objects that the record knows of are deleted by another pass.
+    const isElsewhere = isNeedless && !isKillRequested
+    const end = { ...onThisNode, isKillRequested, isNeedless, isElsewhere }
+    if (mayEnd) void ending.tryFinish(end)
+    else onUnknown(id)
     return
   }
   if (record.nodeId === nodeId) return
-  if (isNeedless(record, found)) void ending.tryFinish({ ...onThisNode, isElsewhere: true })
+  const isNeedless = isNeedlessCopy(record, found)
+  if (isNeedless) void ending.tryFinish({ ...onThisNode, isElsewhere: true, isNeedless })
   else onUnknown(id)
+}
+
+/**
+ * Whether the sandbox ran in a newer generation than that of the content. A sandbox that ended while it was paused keeps its
+ * files: a node that has lost them for a while makes its record end.
+ */
+function wasResumedLater(ended: Sandbox, found: PausedOnNode): boolean {
+  return (
+    ended.kept === undefined && ended.startedAt !== undefined && found.generation < ended.generation
+  )
 }
 
 /**
  * Whether a node may forget a sandbox that another node has: it was started or paused there later, or the object store has
  * the same content. What cannot be compared is kept.
  */
-function isNeedless(record: Sandbox, found: NonNullable<OnNode>): boolean {
+function isNeedlessCopy(record: Sandbox, found: NonNullable<OnNode>): boolean {
   if (found.state === 'quarantined') return false
   if (record.state !== 'running' && record.state !== 'paused') return false
   if (record.state === 'running' || found.state === 'running') {

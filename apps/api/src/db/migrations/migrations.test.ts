@@ -22,9 +22,9 @@ const firstRows = [
   ...[5000, 4000, null].map(
     (startedAt) =>
       sql`insert into sandboxes (id, team_id, template_id, build_id, state, cpu_count, memory_mb,
-            disk_size_mb, has_metadata, secure, created_at, started_at)
+            disk_size_mb, has_metadata, secure, created_at, started_at, end_reason)
           values (${`i${startedAt}`}, 'team-1', ${template}, ${build}, 'ended', 2, 512, 1024, 0, 1,
-            3000, ${startedAt})`,
+            3000, ${startedAt}, ${startedAt === 5000 ? 'was killed' : 'node lost'})`,
   ),
 ]
 
@@ -37,7 +37,12 @@ test('a store of the first version keeps its users, its template and its sandbox
 
   const stores = await openStores(place.location, unsavedKeys())
   try {
-    const { templates, teams, users } = stores
+    const { templates, teams, users, sandboxes } = stores
+    const ended = [await sandboxes.find('i5000'), await sandboxes.find('i4000')]
+    assert.deepEqual(
+      ended.map((sandbox) => sandbox?.isKillRequested),
+      [true, false],
+    )
     assert.deepEqual(await users.findByTokenHash('hash-1'), {
       id: 'user-1',
       email: null,

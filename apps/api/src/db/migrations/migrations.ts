@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { addMemberships, addOperation, addTeamBlocks } from './access-tables.ts'
 import { addBuilds } from './build-tables.ts'
+import { addKillRequests } from './kill-requests.ts'
 import { addKeptBytes } from '../snapshots/kept-bytes.ts'
 import { addDurability, addKeptTimes, addPauseIds, addStoredGenerations } from './durability.ts'
 import { addEdgeCalls, addFleet, addStarting } from './fleet-tables.ts'
@@ -42,6 +43,7 @@ export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
   ...{ addDurability, addMoves, addStarting, addPauseIds, addStoredGenerations },
   ...{ addIssuedFiles, addKeptTimes, addRateWindows, addUnreached, addMoveRetries, addMoveIndex },
+  ...{ addKillRequests },
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -38,7 +38,7 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
     async listOfNode(nodeId, states) {
       const rows = await db
         .selectFrom('sandboxes')
-        .select(['id', 'state', 'generation', 'end_at'])
+        .select(['id', 'state', 'generation', 'end_at', 'kill_requested'])
         .select(['kept_end_at', 'kept_generation', 'kept_id', 'durable_generation'])
         .select(['move_generation', 'move_end_at', 'move_problem', 'move_retry_at'])
         .where('node_id', '=', nodeId)
@@ -103,7 +103,7 @@ function endedQueries(db: Kysely<Schema>): Pick<Queries, 'listEndedWithObjects'>
 
 type OwnedRow = Pick<
   SandboxRow,
-  | ('id' | 'state' | 'generation' | 'end_at')
+  | ('id' | 'state' | 'generation' | 'end_at' | 'kill_requested')
   | ('kept_end_at' | 'kept_generation' | 'kept_id' | 'durable_generation')
   | ('move_generation' | 'move_end_at' | 'move_problem' | 'move_retry_at')
 >
@@ -116,7 +116,7 @@ function toOwned(nodeId: string, row: OwnedRow): OwnedSandbox {
     ...toContent(row),
   }
   return {
-    ...{ id: row.id, nodeId, ...known },
+    ...{ id: row.id, nodeId, isKillRequested: row.kill_requested === 1, ...known },
     isMoving: isMoving({ ...known, move }),
     move,
   }

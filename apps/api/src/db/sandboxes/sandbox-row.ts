@@ -36,6 +36,7 @@ export function toRow(sandbox: Sandbox, write: SealingWrite): SandboxRow {
     end_at: sandbox.endAt?.getTime() ?? null,
     kept: sandbox.kept ?? null,
     kept_bytes: sandbox.keptBytes ?? null,
+    kill_requested: Number(sandbox.isKillRequested ?? false),
     end_reason: sandbox.endReason ?? null,
     ended_at: sandbox.endedAt?.getTime() ?? null,
     auto_pause: Number(sandbox.lifecycle.autoPause),
@@ -134,6 +135,7 @@ export function fromRow(
     endAt: toDate(row.end_at),
     kept: toKept(row.kept),
     keptBytes: row.kept_bytes ?? undefined,
+    isKillRequested: row.kill_requested === 1,
     endReason: row.end_reason ?? undefined,
     endedAt: toDate(row.ended_at),
     lifecycle: {

@@ -69,6 +69,18 @@ export function isDurable({ state, keptGeneration, durableGeneration }: KeptReco
 
 type KeptRecord = Pick<Sandbox, 'state' | 'keptGeneration' | 'durableGeneration'>
 
+/**
+ * Takes back a kill that no client asked for, such as that of a timeout: the node has the sandbox paused, so the record is older
+ * than the pause. A record that never said `running` cannot be resumed, so it ends, and the node keeps the files.
+ */
+export function takeBackKill(sandbox: Sandbox, found: PausedOnNode, now: Date): Sandbox {
+  if (sandbox.state !== 'killing' || sandbox.isKillRequested) return sandbox
+  if (sandbox.startedAt === undefined) return end(sandbox, now, 'was never finished')
+  const generation = Math.max(sandbox.generation, found.generation)
+  const paused = finishPause({ ...sandbox, generation }, now, found.kept)
+  return noteContent({ ...paused, endReason: undefined }, found)
+}
+
 /** Returns to `paused` after a resume that did not happen. */
 export function backToPaused(sandbox: Sandbox, now: Date): Sandbox {
   return finishPause(sandbox, sandbox.endAt ?? now, sandbox.kept ?? 'files')
@@ -103,14 +115,22 @@ export function isInTransition({ state }: Sandbox): boolean {
  * State of a sandbox on its node; undefined if the node does not have the sandbox. `quarantined`: the node cannot read
  * the record, and keeps the files.
  */
-export type OnNode =
-  | ({
-      readonly state: 'running' | 'paused'
-      readonly kept: Kept
-      readonly generation: number
-    } & KeptContent)
-  | { readonly state: 'quarantined' }
-  | undefined
+export type OnNode = RunningOnNode | PausedOnNode | { readonly state: 'quarantined' } | undefined
+
+interface ReadableOnNode extends KeptContent {
+  readonly kept: Kept
+  readonly generation: number
+}
+
+interface RunningOnNode extends ReadableOnNode {
+  readonly state: 'running'
+  /** Whether a pause is in progress. */
+  readonly isPausing?: boolean
+}
+
+export interface PausedOnNode extends ReadableOnNode {
+  readonly state: 'paused'
+}
 
 export interface KeptContent {
   /** Generation that was paused, which identifies the kept content. Undefined while running, and if unknown. */

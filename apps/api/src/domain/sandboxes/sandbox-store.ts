@@ -70,6 +70,7 @@ export interface SandboxSummary {
 export interface OwnedSandbox extends SandboxSummary {
   readonly nodeId: string
   readonly generation: number
+  readonly isKillRequested: boolean
   readonly keptGeneration: number | undefined
   readonly keptId: string | undefined
   readonly durableGeneration: number | undefined

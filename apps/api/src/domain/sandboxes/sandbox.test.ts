@@ -12,6 +12,7 @@ import {
   shownState,
   start,
   statesShownAs,
+  requestKill,
 } from './sandbox.ts'
 import type { Sandbox, SandboxState } from './sandbox.ts'
 import { extend, setTimeoutOf } from './sandbox-time.ts'
@@ -90,6 +91,7 @@ test('all allowed state transitions', () => {
     'snapshotting to paused',
     'snapshotting to killing',
     'snapshotting to ended',
+    'killing to paused',
     'killing to ended',
   ])
 })
@@ -123,6 +125,15 @@ test('a team sees its sandbox as running or paused, and not before the first sta
   assert.deepEqual(statesShownAs('paused'), ['pausing', 'paused', 'resuming'])
   assert.equal(shownState(sandboxIn('killing')), undefined)
   assert.deepEqual([isShown(running(1)), isShown(sandboxIn('running'))], [true, false])
+})
+
+test('a request joins a kill that has begun, keeps its reason, and leaves an ended sandbox as it is', () => {
+  const joined = requestKill(beginKill(running(1), 'reached its timeout'), 'was killed')
+  assert.deepEqual([joined.isKillRequested, joined.endReason], [true, 'reached its timeout'])
+  assert.equal(requestKill(joined, 'was killed'), joined)
+  const ended = end(running(1), at(1), 'died')
+  assert.equal(requestKill(ended, 'was killed'), ended)
+  assert.equal(end(joined, at(1), 'was killed').isKillRequested, true)
 })
 
 test('the lifetime of a sandbox counts from its start', () => {

@@ -64,6 +64,11 @@ export interface Sandbox {
    * the objects of an ended sandbox are being deleted.
    */
   readonly storedGeneration: number | undefined
+  /**
+   * Whether a client or an operator asked for the end. Then the sandbox is deleted wherever a node has it, also if it is
+   * paused. Without a request, the record may be older than a pause.
+   */
+  readonly isKillRequested?: boolean | undefined
   /** Reason for the end, phrased to follow "it". Set from `killing` on. */
   readonly endReason: string | undefined
   readonly endedAt: Date | undefined
@@ -111,7 +116,10 @@ export type StartedSandbox = Sandbox & {
 
 export type RunningSandbox = StartedSandbox & { readonly state: 'running' }
 
-/** Includes transitions that the node can report at any time: ended, or running or paused after all. */
+/**
+ * Includes transitions that the node can report at any time: ended, or running or paused after all. A kill that no client asked
+ * for is taken back if the node has the sandbox paused.
+ */
 const transitions = {
   creating: ['running', 'killing', 'ended'],
   running: ['pausing', 'paused', 'snapshotting', 'killing', 'ended'],
@@ -119,7 +127,7 @@ const transitions = {
   paused: ['running', 'resuming', 'killing', 'ended'],
   resuming: ['running', 'paused', 'killing', 'ended'],
   snapshotting: ['running', 'paused', 'killing', 'ended'],
-  killing: ['ended'],
+  killing: ['paused', 'ended'],
   ended: [],
 } as const satisfies Record<SandboxState, readonly SandboxState[]>
 
@@ -206,6 +214,13 @@ export function start(
 
 export function beginKill(sandbox: Sandbox, reason: string): Sandbox {
   return { ...move(sandbox, 'killing'), endReason: reason }
+}
+
+/** Begins a kill that a client or an operator asked for, or joins one that has begun. Returns an ended sandbox as it is. */
+export function requestKill(sandbox: Sandbox, reason: string): Sandbox {
+  if (sandbox.state === 'ended' || sandbox.isKillRequested) return sandbox
+  const killing = sandbox.state === 'killing' ? sandbox : beginKill(sandbox, reason)
+  return { ...killing, isKillRequested: true }
 }
 
 /** Keeps the reason of an earlier `beginKill`. */
