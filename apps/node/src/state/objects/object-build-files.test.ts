@@ -32,6 +32,7 @@ async function setUp() {
     createKeyRing([newKey()], async () => {}),
   )
   const errors: unknown[] = []
+  store.clockMs = Date.now()
   let laterMs = 0
   const nowMs = () => Date.now() + laterMs
   async function openNode(node: string) {
@@ -64,7 +65,12 @@ async function setUp() {
   }
   const [first, second] = [await openNode('first'), await openNode('second')]
   const paths = () => bundles.listPaths('build-files/')
-  const pass = (ms: number) => void (laterMs += ms)
+  /** Time of the nodes alone. */
+  const passOnNodes = (ms: number) => void (laterMs += ms)
+  const pass = (ms: number) => {
+    passOnNodes(ms)
+    store.clockMs += ms
+  }
   const close = () => folder.remove()
   return {
     store,
@@ -75,6 +81,7 @@ async function setUp() {
     openNode,
     paths,
     pass,
+    passOnNodes,
     [Symbol.asyncDispose]: close,
   }
 }
@@ -173,6 +180,30 @@ test('files leave the store a day after their last use on any node', async () =>
   assert.equal(await second.files.has('team', other), false)
   pass(20 * hourMs)
   await second.stored.sweep(never)
+  assert.deepEqual(await paths(), [])
+})
+
+test('the clocks of nodes do not decide what is removed', async () => {
+  await using world = await setUp()
+  const { first, second, paths, pass, passOnNodes } = world
+  // Slow when it notes the use.
+  passOnNodes(-100 * hourMs)
+  await first.files.put('team', hash, pieces('x'))
+  await first.pass()
+  await first.stored.sweep(never)
+  assert.equal((await paths()).length, 1)
+  // Fast when it sweeps.
+  passOnNodes(300 * hourMs)
+  await second.stored.sweep(never)
+  assert.equal((await paths()).length, 1)
+  // Fast when it notes the use.
+  await second.files.has('team', hash)
+  passOnNodes(-200 * hourMs)
+  pass(24 * hourMs)
+  await first.stored.sweep(never)
+  assert.equal((await paths()).length, 1)
+  pass(2 * hourMs)
+  await first.stored.sweep(never)
   assert.deepEqual(await paths(), [])
 })
 

@@ -30,20 +30,24 @@ export interface ObjectBuildFiles {
   fetch(name: BuildFileName, keep: (path: string) => Promise<BuildFile>): Promise<void>
   /** Forgets notes about files that this node does not have any more. */
   keepNotesOf(files: readonly BuildFile[]): Promise<void>
-  /** Removes files that no node has used for a day. Keeps and reports bundles that cannot be read. */
+  /**
+   * Removes files that no node has used for a day, by the clock of the store. Keeps and reports bundles that cannot be
+   * read.
+   */
   sweep(signal: AbortSignal): Promise<void>
 }
 
 export type BuildFileName = Pick<BuildFile, 'ownerId' | 'hash'>
 
 interface Ports {
-  readonly store: Pick<ObjectStore, 'create' | 'list'>
+  readonly store: Pick<ObjectStore, 'create' | 'list' | 'nowMs' | 'ageMs'>
   readonly bundles: Pick<Bundles, 'find' | 'remove'>
   readonly transfers: Transfers
   readonly marks: Marks
   readonly links: LinkedFolders
   /** Folder for downloads, on the file system of the data directory. What an earlier process left in it is removed. */
   readonly workDir: string
+  /** Time of this node, which only names uses. */
   nowMs(): number
   onError(error: unknown, path: string): void
 }
@@ -156,27 +160,57 @@ async function fetch(
   }
 }
 
-async function sweep(
-  { store, bundles, nowMs, onError }: Ports,
-  signal: AbortSignal,
-): Promise<void> {
-  const lastUses = new Map<string, number>()
-  for (const key of await store.list('build-files/', signal)) {
-    const [, path, name = ''] = keyPattern.exec(key) ?? []
-    // Objects with other names belong to others.
-    if (path === undefined) continue
-    const hour = Number(usePattern.exec(name)?.[1] ?? 0)
-    lastUses.set(path, Math.max(lastUses.get(path) ?? 0, hour))
-  }
-  for (const [path, hour] of lastUses) {
+async function sweep({ store, bundles, onError }: Ports, signal: AbortSignal): Promise<void> {
+  const storeMs = await store.nowMs(signal)
+  const uses = await listUses(store, signal)
+  for (const [path, hours] of uses) {
     try {
-      if (hour === 0) await store.create(useKey(path, nowMs()), Buffer.from(path), signal)
-      else if (nowMs() - hour * hourMs > keptMs) await bundles.remove(path, signal)
+      if (hours.length === 0) await store.create(useKey(path, storeMs), Buffer.from(path), signal)
+      else if (!(await isInUse(store, path, { hours, storeMs }, signal))) {
+        await bundles.remove(path, signal)
+      }
     } catch (error) {
       if (signal.aborted) throw error
       onError(error, path)
     }
   }
+}
+
+/** Returns the hours of the uses of each bundle, by the clocks of the nodes that noted them. */
+async function listUses(
+  store: Pick<ObjectStore, 'list'>,
+  signal: AbortSignal,
+): Promise<Map<string, number[]>> {
+  const uses = new Map<string, number[]>()
+  for (const key of await store.list('build-files/', signal)) {
+    const [, path, name = ''] = keyPattern.exec(key) ?? []
+    // Objects with other names belong to others.
+    if (path === undefined) continue
+    const hours = uses.get(path) ?? []
+    uses.set(path, hours)
+    const hour = usePattern.exec(name)?.[1]
+    if (hour !== undefined) hours.push(Number(hour))
+  }
+  return uses
+}
+
+/**
+ * Whether a node has used the files in the last day. The clock of a node that notes a use may be wrong, so only the hour in
+ * which the store was asked to note it counts; names that agree with the store's clock spare the question.
+ */
+async function isInUse(
+  store: Pick<ObjectStore, 'ageMs'>,
+  path: string,
+  { hours, storeMs }: { readonly hours: readonly number[]; readonly storeMs: number },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const now = hourOf(storeMs)
+  if (hours.some((hour) => hour <= now && storeMs - hour * hourMs <= keptMs)) return true
+  for (const hour of hours) {
+    const age = await store.ageMs(useKey(path, hour * hourMs), signal)
+    if (age !== undefined && age <= keptMs) return true
+  }
+  return false
 }
 
 function useKey(path: string, usedAtMs: number): string {

@@ -19,6 +19,7 @@ const entry = (time: number, message = `at ${time}`): LogEntry => ({
 
 function setUp() {
   const store = createMemoryStore()
+  store.clockMs = begin
   let nowMs = begin
   const failures: string[] = []
   const openAs = (nodeId: string, key = ours) =>
@@ -34,7 +35,11 @@ function setUp() {
     ...{ store, first, second, openAs, failures, read },
     times: async (query: Partial<LogQuery> = {}) => (await read(query))?.map((one) => one.at),
     keys: () => [...store.objects.keys()],
-    setDay: (days: number) => void (nowMs = at(days)),
+    /** Sets the clock of the store and, unless it has another day, that of the nodes. */
+    setDay(days: number, nodeDays = days) {
+      store.clockMs = at(days)
+      nowMs = at(nodeDays)
+    },
   }
 }
 
@@ -117,6 +122,29 @@ test('a log is read for 7 days, and removed a day later at most', async () => {
   setDay(8)
   await first.sweep(never)
   assert.deepEqual(keys(), [`logs/2026-03-11/i2/${at(1)}.node-1`])
+})
+
+test('the clock of a node that does the sweep does not count', async () => {
+  const { first, keys, setDay } = setUp()
+  await first.upload({ sandboxId: 'i1', entries: [entry(at(0))] }, never)
+  setDay(1, 300)
+  await first.sweep(never)
+  assert.equal(keys().length, 1)
+  setDay(8, 0)
+  await first.sweep(never)
+  assert.deepEqual(keys(), [])
+})
+
+test('a log of a node with a slow clock is kept for 7 days after its upload', async () => {
+  const { first, keys, setDay } = setUp()
+  setDay(30, 0)
+  await first.upload({ sandboxId: 'i1', entries: [entry(at(0))] }, never)
+  setDay(37)
+  await first.sweep(never)
+  assert.equal(keys().length, 1)
+  setDay(37.01)
+  await first.sweep(never)
+  assert.deepEqual(keys(), [])
 })
 
 test('a sweep goes through many pages, and reaches nothing but old logs', async () => {

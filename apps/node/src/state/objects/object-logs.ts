@@ -15,17 +15,21 @@ import type { LogEntry, StoredLogs } from '../../domain/sandboxes/log.ts'
  */
 export interface ObjectLogs extends StoredLogs {
   /**
-   * Removes logs whose last entry is of a day that ended more than 7 days ago. Keeps and reports logs that cannot be
-   * read.
+   * Removes logs that were written more than 7 days ago, with a last entry of a day that ended more than 7 days ago, both by
+   * the clock of the store. Keeps and reports logs that cannot be read.
    */
   sweep(signal: AbortSignal): Promise<void>
 }
 
 interface ObjectLogPorts {
-  readonly store: Pick<ObjectStore, 'create' | 'read' | 'list' | 'listAfter' | 'delete'>
+  readonly store: Pick<
+    ObjectStore,
+    'create' | 'read' | 'list' | 'listAfter' | 'nowMs' | 'ageMs' | 'delete'
+  >
   readonly keys: ObjectKeys
   /** ID of this node. */
   readonly nodeId: string
+  /** Time of this node. Reads go by it, removals do not. */
   nowMs(): number
   onError(error: unknown, key: string): void
 }
@@ -103,14 +107,16 @@ export function createObjectLogs(ports: ObjectLogPorts): ObjectLogs {
 }
 
 async function sweep(
-  { store, nowMs, onError }: ObjectLogPorts,
+  { store, onError }: ObjectLogPorts,
   open: (key: string, signal: AbortSignal) => Promise<Buffer | undefined>,
   signal: AbortSignal,
 ): Promise<void> {
-  const firstKeptDay = dayOf(nowMs() - logKeptMs)
+  const firstKeptDay = dayOf((await store.nowMs(signal)) - logKeptMs)
   const gate = limitConcurrency(readsAtOnce)
-  const isReadable = async ({ key }: LogKey): Promise<boolean> => {
+  /** The day in a key is that of the clock of the node that wrote it, so the age counts too. */
+  const isRemovable = async ({ key }: LogKey): Promise<boolean> => {
     try {
+      if (((await store.ageMs(key, signal)) ?? 0) <= logKeptMs) return false
       return (await open(key, signal)) !== undefined
     } catch (error) {
       if (signal.aborted) throw error
@@ -123,8 +129,8 @@ async function sweep(
     const page = await store.listAfter('logs/', after, signal)
     const logs = page.map(parseKey).filter((one) => one !== undefined)
     const expired = logs.filter(({ day }) => day < firstKeptDay)
-    const readable = await Promise.all(expired.map((one) => gate(() => isReadable(one), signal)))
-    const removed = expired.filter((_, index) => readable[index]).map(({ key }) => key)
+    const removable = await Promise.all(expired.map((one) => gate(() => isRemovable(one), signal)))
+    const removed = expired.filter((_, index) => removable[index]).map(({ key }) => key)
     if (removed.length > 0) await store.delete(removed, signal)
     // The days that follow are kept too.
     after = logs.length > expired.length ? '' : (page.at(-1) ?? '')
