@@ -33,20 +33,22 @@ export function connectNode(transport: Transport): SandboxNode {
   }
 }
 
+function throwNodeFault(error: unknown): never {
+  throw toNodeFault(error) ?? error
+}
+
 function nodeMethods(
   client: NodeClient,
 ): Pick<SandboxNode, 'describe' | 'measure' | 'envdVersion' | 'nameReady'> {
   return {
     async describe(signal) {
-      return toFacts(await client.getNode({}, { signal }))
+      return toFacts(await client.getNode({}, { signal }).catch(throwNodeFault))
     },
     async measure(signal) {
       return toUsage(await client.measureNode({}, { signal }))
     },
     async envdVersion(signal) {
-      const { envdVersion } = await client.getNode({}, { signal }).catch((error: unknown) => {
-        throw toNodeFault(error) ?? error
-      })
+      const { envdVersion } = await client.getNode({}, { signal }).catch(throwNodeFault)
       return envdVersion
     },
     async nameReady(id, accessToken, signal) {
@@ -167,7 +169,7 @@ function queryMethods(
         return sandbox && toOnNode(sandbox)
       } catch (error) {
         if (ConnectError.from(error).code === Code.NotFound) return undefined
-        throw error
+        return throwNodeFault(error)
       }
     },
     async list(signal) {

@@ -6,6 +6,7 @@ import type { NodeFacts, NodeLink, SandboxNode } from '../../domain/node.ts'
 import type { NodeStore } from '../../domain/node-record.ts'
 import { createReach } from './reach.ts'
 import type { Reach } from './reach.ts'
+import { repeatingNode } from './repeat-if-restarted.ts'
 
 /** Nodes that this process reaches. A record names its node, and only that node is asked about it. */
 export interface Fleet {
@@ -21,7 +22,7 @@ export interface Fleet {
   forEachRegistered(start: (member: Member) => Closable): Closable
   /** Throws an `unavailable` fault when this process does not reach the node. */
   member(nodeId: string): Member
-  /** Returns the sandbox operations of a node. Throws like `member`. */
+  /** Returns the sandbox operations of a node, which are repeated if its agent has restarted. Throws like `member`. */
   of(nodeId: string): SandboxNode
   reaches(nodeId: string): boolean
   /** Lists the nodes in reach. Returns the same array until a node comes, goes or is replaced. */
@@ -107,7 +108,7 @@ export function createFleet(ports: FleetPorts): Fleet {
     forEach: (start) => run(createWork(start)),
     forEachRegistered: (start) => run(createWork(start, (one) => one.isRegistered())),
     member,
-    of: (nodeId) => member(nodeId).sandboxes,
+    of: (nodeId) => repeatingNode(member(nodeId), () => member(nodeId).sandboxes),
     reaches: (nodeId) => known.has(nodeId),
     ids: () => known.ids(),
     any() {

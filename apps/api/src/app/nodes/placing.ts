@@ -6,9 +6,10 @@ import { createCircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
 import type { CircuitBreaker } from '../../domain/nodes/circuit-breaker.ts'
 import { rank, takeSample } from '../../domain/nodes/placement.ts'
 import type { SizeEstimate } from '../snapshots/estimate-size.ts'
-import type { Fleet, Member } from './fleet.ts'
+import type { Fleet } from './fleet.ts'
 import { loadOf } from './loads.ts'
 import type { Loads } from './loads.ts'
+import { repeatIfRestarted } from './repeat-if-restarted.ts'
 
 /** Places new sandboxes on nodes. */
 export interface Placing {
@@ -120,19 +121,6 @@ function inReach(fleet: Fleet, nodeId: string | undefined): string | undefined {
 /** Saved memory takes space on the disk too. */
 function roomOf({ memoryBytes, diskBytes }: SizeEstimate): SizeEstimate {
   return { memoryBytes, diskBytes: diskBytes + memoryBytes }
-}
-
-/** A node that has restarted refuses calls until it is registered again, and has done nothing yet. */
-async function repeatIfRestarted<T>(member: Member, run: () => Promise<T>): Promise<T> {
-  try {
-    return await run()
-  } catch (error) {
-    if (!(error instanceof Fault) || error.reason !== 'node_changed') throw error
-    // The refusal says more than what prevents the registration.
-    const limit = AbortSignal.timeout(registerLimitMs)
-    await member.register(limit, 'request').catch(() => Promise.reject(error))
-    return run()
-  }
 }
 
 /**
