@@ -116,14 +116,7 @@ export async function startEnvd(options: EnvdOptions): Promise<Envd> {
     shutdown: shutdown.signal,
   }
   const load = () => loadLazyParts(options, libc, fifos)
-  const compaction = createMemoryCompaction({
-    compact: () => compactMemory(libc()),
-    memoryBytes: heapBytes,
-    processorMs: ownProcessorMs,
-    nowMs,
-    report,
-  })
-  started.defer(() => compaction.close())
+  const compaction = openCompaction({ libc, nowMs, report }, started)
   const server = createHttpServer({
     ...deps,
     prepare: () =>
@@ -224,6 +217,26 @@ async function loadLazyParts(options: EnvdOptions, libc: () => Libc, fifos: Fifo
   // The first write to a template file copies it up, which waits for the disk.
   await options.setHostName?.(hostname(), undefined)
   await fifos.warm()
+}
+
+function openCompaction(
+  deps: {
+    readonly libc: () => Libc
+    readonly nowMs: () => number
+    readonly report: (cause: unknown) => void
+  },
+  started: AsyncDisposableStack,
+): MemoryCompaction {
+  const { libc, nowMs, report } = deps
+  const compaction = createMemoryCompaction({
+    compact: () => compactMemory(libc()),
+    memoryBytes: heapBytes,
+    processorMs: ownProcessorMs,
+    nowMs,
+    report,
+  })
+  started.defer(() => compaction.close())
+  return compaction
 }
 
 function ownProcessorMs(): number {

@@ -44,16 +44,7 @@ function bundle({ cell, slot, rootfs, envdDir }: StartRequest, options: BundleOp
       user: { uid: 0, gid: 0 },
       cwd: '/',
       args: [`${insideDir}/guest`, 'init', ...options.initArgs, '--', ...envdCommand],
-      env: [
-        `PATH=${searchPath}`,
-        `ATOLL_INIT_TOKEN=${cell.initToken}`,
-        `ATOLL_PTY_ADDON=${insideDir}/pty.node`,
-        `ATOLL_LIBC_ADDON=${insideDir}/koffi.node`,
-        `NODE_COMPILE_CACHE=${insideDir}/cache`,
-        'NODE_COMPILE_CACHE_PORTABLE=1',
-        // Otherwise each thread of envd keeps freed memory of its own, half a MiB in all.
-        'MALLOC_ARENA_MAX=1',
-      ],
+      env: [`ATOLL_INIT_TOKEN=${cell.initToken}`, ...envdVariables],
       // No ambient capabilities: a command run as an ordinary user starts with none.
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       noNewPrivileges: false, // sudo inside needs its setuid bit
@@ -119,6 +110,16 @@ export function envdMount(envdDir: string): Mount {
  * one. The node resets it once envd knows its sandbox.
  */
 const startingShares = 102_400
+
+const envdVariables = [
+  `PATH=${searchPath}`,
+  `ATOLL_PTY_ADDON=${insideDir}/pty.node`,
+  `ATOLL_LIBC_ADDON=${insideDir}/koffi.node`,
+  `NODE_COMPILE_CACHE=${insideDir}/cache`,
+  'NODE_COMPILE_CACHE_PORTABLE=1',
+  // Otherwise each thread of envd keeps freed memory of its own, half a MiB in all.
+  'MALLOC_ARENA_MAX=1',
+]
 
 const envdCommand = [
   `${insideDir}/lib/ld.so`,

@@ -1,4 +1,4 @@
-/** What envd must not load or allocate, because every sandbox would pay for it. Runs the real bundle. */
+/** Tests that envd loads and allocates nothing needless, which every sandbox would pay for. Runs the real bundle. */
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -114,7 +114,7 @@ function fill<T extends AnyHeaders>(headers: T, steps: readonly Step[]): T {
   return headers
 }
 
-/** Everything that can be read from headers. */
+/** Reads all that headers offer. */
 function observe(headers: AnyHeaders) {
   const visited: unknown[] = []
   const thisValue = {}
