@@ -222,14 +222,41 @@ export async function cgroupFile(
   sandboxId: string,
   files: readonly string[],
 ): Promise<string> {
-  const cellId = await cellOf(names, sandboxId)
-  for (const root of await hierarchies()) {
-    for (const file of files) {
-      const path = join(root, names.cgroup, cellId, file)
-      if (existsSync(path)) return path
-    }
-  }
+  const path = await cgroupFileOfCell(names, await cellOf(names, sandboxId), files)
+  if (path !== undefined) return path
   throw new Error(`sandbox ${sandboxId} has none of ${files.join(', ')}`)
+}
+
+async function cgroupFileOfCell(
+  names: Names,
+  cellId: string,
+  files: readonly string[],
+): Promise<string | undefined> {
+  for (const root of await hierarchies()) {
+    const path = files.map((file) => join(root, names.cgroup, cellId, file)).find(existsSync)
+    if (path !== undefined) return path
+  }
+  return undefined
+}
+
+/** Counts the cells in warm pools. A pre-warmed copy of a snapshot stays in phase `making`, and is frozen. */
+export async function countPrewarmed(names: Names): Promise<number> {
+  const unowned = (await cells(names.dataDir)).filter(
+    ({ owner, isBlank }) => owner === undefined && !isBlank,
+  )
+  const arePrewarmed = await Promise.all(
+    unowned.map(
+      async ({ phase, cellId }) =>
+        phase === 'ready' || (phase === 'making' && (await isFrozen(names, cellId))),
+    ),
+  )
+  return arePrewarmed.filter(Boolean).length
+}
+
+async function isFrozen(names: Names, cellId: string): Promise<boolean> {
+  const path = await cgroupFileOfCell(names, cellId, ['freezer.state', 'cgroup.freeze'])
+  const state = path && (await readFile(path, 'utf8').catch(() => '')).trim()
+  return state === 'FROZEN' || state === '1'
 }
 
 async function hierarchies(): Promise<string[]> {

@@ -7,7 +7,14 @@ import { startCloud } from '../http-cloud.ts'
 import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
 import { roundsOr, seed } from '../config.ts'
 import { readCounter, startCounter } from '../counter.ts'
-import { cells, egressesOf, routedSandboxes, namesOf, spawnerOf } from '../host-state.ts'
+import {
+  cells,
+  countPrewarmed,
+  egressesOf,
+  routedSandboxes,
+  namesOf,
+  spawnerOf,
+} from '../host-state.ts'
 import type { Names } from '../host-state.ts'
 import { callers, minSandboxes, startLifecycleChurn } from './lifecycle-churn.ts'
 import type { Failure } from './lifecycle-churn.ts'
@@ -167,12 +174,10 @@ describe(
       await eventually(
         'the host to hold only resources of sandboxes',
         async () => {
-          const readyCount = (await cells(names.dataDir)).filter(
-            ({ phase }) => phase === 'ready',
-          ).length
+          const prewarmedCount = await countPrewarmed(names)
           const actual = await tracesOf(names)
           const storedCounts = { paused: pausedCount, snapshots: (await listSnapshots()).length }
-          const runningCount = stateList.length - pausedCount + readyCount
+          const runningCount = stateList.length - pausedCount + prewarmedCount
           return { actual, expected: consistentTraces(actual, runningCount, storedCounts) }
         },
         cleanupLimitMs,
