@@ -139,7 +139,9 @@ test('a paused sandbox that was deleted while its node was away goes when it is 
   api.node.revive(id, { ...content, generation: 7 })
   api.node.failAll(undefined)
   await waitFor('the deletion', () => api.node.paused.size === 0)
-  assert.match((await api.call('GET', `/sandboxes/${id}`)).text, /was killed/)
+  await waitFor('the reason', async () =>
+    (await api.call('GET', `/sandboxes/${id}`)).text.includes('was killed'),
+  )
 })
 
 test('a request deletes a sandbox whose kill by a timeout has begun', async () => {
