@@ -90,6 +90,10 @@ export const apiTemplateErrors: EntryGroup = {
       'Running or paused sandboxes use the template.',
       'Kill these sandboxes, then delete the template.',
     ],
+    template_installing: [
+      'The template is in the catalogue, and its install takes longer than clients wait; the install continues.',
+      'Create the sandbox again in some minutes, or wait with `atoll template install`.',
+    ],
     template_not_found: [
       'There is no such template, tag or build that the team may use.',
       'Check the name with `GET /templates`; `base` always exists.',

@@ -1,7 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { CatalogueTemplate, InstallProgress } from '../../domain/catalogue.ts'
 import type { CatalogueEntries } from './catalogue-entries.ts'
-import type { Installs } from './installs.ts'
+import type { Install, Installs } from './installs.ts'
 
 /** Built-in templates, installed on demand for all teams. */
 export interface Catalogue {
@@ -12,8 +12,11 @@ export interface Catalogue {
   findById(nodeTemplateId: string): Promise<CatalogueTemplate | undefined>
   /** Starts an install, unless it runs or the template is installed. Returns at once. */
   install(template: CatalogueTemplate, by: 'operator' | 'team'): CatalogueView
-  /** Waits until the template is installed. Starts the install if teams may. */
-  provide(template: CatalogueTemplate, signal: AbortSignal): Promise<void>
+  /**
+   * Waits until the template is installed, at most for `limitMs`. Starts the install if teams may. The install continues
+   * when the wait ends.
+   */
+  provide(template: CatalogueTemplate, signal: AbortSignal, limitMs?: number): Promise<void>
 }
 
 export interface CatalogueView extends CatalogueTemplate {
@@ -47,17 +50,24 @@ export function createCatalogue(ports: {
       installs.begin(template)
       return view(template)
     },
-    async provide(template, signal) {
+    async provide(template, signal, limitMs) {
       if (template.isInstalled) return
       if (!isOnDemand && !installs.find(template)) throw onlyByOperator(template)
-      await Promise.race([installs.begin(template).done, untilAborted(signal)])
+      const install = installs.begin(template)
+      const waits = [install.done, untilAborted(signal, clientLeft)]
+      if (limitMs !== undefined) {
+        waits.push(
+          untilAborted(AbortSignal.timeout(limitMs), () => stillInstalling(template, install)),
+        )
+      }
+      await Promise.race(waits)
     },
   }
 }
 
-function untilAborted(signal: AbortSignal): Promise<never> {
+function untilAborted(signal: AbortSignal, reason: () => Fault): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(clientLeft())
+  const stop = () => reject(reason())
   if (signal.aborted) stop()
   else signal.addEventListener('abort', stop, { once: true })
   return promise
@@ -68,6 +78,15 @@ function clientLeft(): Fault {
     'unavailable',
     'install_not_awaited',
     'The client left before the template was installed; the install continues',
+  )
+}
+
+function stillInstalling({ alias, name }: CatalogueTemplate, { progress }: Install): Fault {
+  const percent = Math.floor(progress.fraction * 100)
+  return new Fault(
+    'unavailable',
+    'template_installing',
+    `Template ${alias} is still being installed (${percent} %), and the install continues. Create the sandbox again in some minutes; atoll template install ${name} waits for the install`,
   )
 }
 

@@ -11,6 +11,8 @@ export type FindOrInstall = (reference: {
   /** Name of the field in the request. */
   readonly field?: string
   readonly signal: AbortSignal
+  /** Longest wait for an install. */
+  readonly installLimitMs?: number
 }) => Promise<Template>
 
 export function createFindOrInstall({
@@ -34,11 +36,11 @@ export function createFindOrInstall({
     return (await templates.locate(reference, teamId)) ? undefined : catalogue.find(name)
   }
 
-  return async ({ text, teamId, field, signal }) => {
+  return async ({ text, teamId, field, signal, installLimitMs }) => {
     const found = await findTemplate(templates, text, teamId, field).catch(undefinedIfNotFound)
     const missing = await findMissing(text, teamId, found)
     if (missing) {
-      await catalogue.provide(missing, signal)
+      await catalogue.provide(missing, signal, installLimitMs)
       return findTemplate(templates, missing.alias, teamId, field)
     }
     // Another request may have installed the template since the first lookup.

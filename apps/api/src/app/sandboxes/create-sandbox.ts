@@ -24,6 +24,9 @@ export interface CreateRequest {
 /** Creates a sandbox from a template. An aborted signal cancels the creation and leaves nothing behind. */
 export type CreateSandbox = (request: CreateRequest, signal: AbortSignal) => Promise<RunningSandbox>
 
+/** Node.js gives up requests that have no response after 300 s, without a reason that users understand. */
+const installLimitMs = 280_000
+
 export function createSandboxCreation(ports: {
   readonly findOrInstall: FindOrInstall
   readonly launching: Launching
@@ -36,7 +39,7 @@ export function createSandboxCreation(ports: {
     const { templateReference, timeoutSeconds, envVars, ...spec } = request
     const limits = await limitsOf(request.teamId)
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
-    const wanted = { text: templateReference, teamId: request.teamId, signal }
+    const wanted = { text: templateReference, teamId: request.teamId, signal, installLimitMs }
     const template = await findOrInstall(wanted)
     const {
       id: templateId,
