@@ -64,8 +64,10 @@ export const envdCommands: Commands = {
       })
       outgoing.on('error', reject).once('close', () => resolve(undefined))
     })
-    await Promise.all([answered, pipeline(createReadStream(file), outgoing)])
-    const status = await answered
+    // envd may answer before the end of the file is read here: it knows the size. Then the connection ends too soon for
+    // `pipeline`, but the file is complete. All other failures also fail the request.
+    const sent = pipeline(createReadStream(file), outgoing).catch(() => {})
+    const status = await answered.finally(() => sent)
     if (status !== 200)
       throw new Error(`envd refused a file: status ${status ?? 'unknown, no answer'}`)
   },
