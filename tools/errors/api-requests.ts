@@ -65,6 +65,14 @@ export const apiRequestErrors: EntryGroup = {
       'A field of the path, query or body is missing or has the wrong form; the message names up to three.',
       'Correct these fields; the [API reference](api.md) and `/docs` of the server show the schemas.',
     ],
+    node_answers: [
+      'A node that may still work was to be removed for good.',
+      'Stop its agent and machine, and wait as long as the message says.',
+    ],
+    node_forgotten: [
+      'A node that an operator has removed for good tries to join again.',
+      'Join with an empty data directory.',
+    ],
     node_not_found: ['There is no node with this ID.', 'Check the ID with `GET /nodes`.'],
     node_status: [
       'The requested status is one that a node can have but an operator cannot set, or `moveSandboxes` is sent with another status than `draining`.',
@@ -81,6 +89,10 @@ export const apiRequestErrors: EntryGroup = {
     member_not_found: [
       'The team or the fleet has no such member.',
       'Check the ID of the user; `GET /fleet/members` lists the members of a fleet.',
+    ],
+    member_is_edge: [
+      'Only nodes can be removed for good, and the ID is that of an edge.',
+      'Use `atoll node remove` without `--forget`.',
     ],
     no_fleet: ['The server runs alone, with `atoll up`.', 'Start `atoll api` for a fleet.'],
     not_a_member: [

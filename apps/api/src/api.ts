@@ -73,7 +73,7 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
 
   const server = createRoutes({
     ...{ core, network, access, sandboxes, snapshots, builds, catalogue, logs },
-    fleet: parts.fleet && remote && { membership: remote.calls, ...parts.fleet },
+    fleet: parts.fleet && remote && { membership: remote.calls, ...remote, ...parts.fleet },
   })
   started.defer(() => server.close())
   await server.ready()

@@ -51,3 +51,39 @@ export const removeFleetMember = defineOperation({
   replies: { 204: { description: 'The member is removed' } },
   errors: [400, 404, 409, 500],
 })
+
+export const ForgottenNode = z
+  .object({
+    isDone: z.boolean().describe('Whether nothing is left to do. If not, call again'),
+    endedRunning: z.int().min(0).describe('Sandboxes that this call has ended: they ran'),
+    endedPaused: z
+      .int()
+      .min(0)
+      .describe('Paused sandboxes that this call has ended: they were not in the object store'),
+    finishedKills: z.int().min(0).describe('Kills that this call has finished'),
+    keptPaused: z
+      .int()
+      .min(0)
+      .describe('Paused sandboxes that other nodes can resume; 0 until it is done'),
+    lostSnapshots: z
+      .int()
+      .min(0)
+      .describe('Snapshots that this call has deleted: only the node had their files'),
+    lostTemplates: z
+      .int()
+      .min(0)
+      .describe('Builds of templates that this call has failed: only the node had their files'),
+  })
+  .meta({ id: 'ForgottenNode' })
+
+export const forgetNode = defineOperation({
+  id: 'fleet.forgetNode',
+  summary:
+    'Remove a node that never comes back. Ends the sandboxes, snapshots and built templates whose only copy it had. Refused while the node may work',
+  method: 'POST',
+  path: '/fleet/members/{memberID}/forget',
+  auth: 'admin',
+  params: z.object({ memberID: Text.max(64) }),
+  replies: { 200: { description: 'What this call has done', body: ForgottenNode } },
+  errors: [400, 404, 409, 500],
+})

@@ -23,7 +23,12 @@ import {
   getTeamMetricsMax,
   listSandboxMetrics,
 } from './metrics.ts'
-import { createJoinToken, listFleetMembers, removeFleetMember } from './fleet-members.ts'
+import {
+  createJoinToken,
+  forgetNode,
+  listFleetMembers,
+  removeFleetMember,
+} from './fleet-members.ts'
 import { getNode, getNodeMoves, listNodes, setNodeStatus } from './nodes.ts'
 import type { Operation } from './operation.ts'
 import { createSandbox, createSandboxV2 } from './sandboxes/create.ts'
@@ -147,4 +152,5 @@ export const operations: readonly Operation[] = [
   createJoinToken,
   listFleetMembers,
   removeFleetMember,
+  forgetNode,
 ]

@@ -1,3 +1,5 @@
+import { createForgetting } from '../app/fleet/forget-node.ts'
+import type { Forgetting } from '../app/fleet/forget-node.ts'
 import { createHeartbeats } from '../app/fleet/heartbeats.ts'
 import type { NoteHeartbeat } from '../app/fleet/heartbeats.ts'
 import { startLossDetection } from '../app/fleet/loss.ts'
@@ -24,6 +26,7 @@ export interface FleetCalls extends Membership {
 
 export interface StartedFleet {
   readonly calls: FleetCalls
+  readonly forget: Forgetting['forget']
   /** Sets what recovers resumes on lost nodes. */
   useRecovery(recoverResumes: RecoverResumes): void
   close(): Promise<void>
@@ -45,6 +48,12 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
     recoverResumes: (nodeId) => recoverResumes(nodeId),
     nowMs: () => performance.now(),
   })
+  const forgetting = createForgetting({
+    ...{ members: stores.fleet, sandboxes: stores.sandboxes, files: stores.nodeFiles },
+    ...{ fleet, clock, log, lostMs: parts.lostSeconds * 1000 },
+    recoverResumes: (nodeId) => recoverResumes(nodeId),
+  })
+  const forgettingLoop = forgetting.start()
   placing.useSuspicion(silence.isSuspect)
   const running = new Set(statesShownAs('running'))
   return {
@@ -57,9 +66,10 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
         return sandbox && running.has(sandbox.state) ? sandbox.nodeId : undefined
       },
     },
+    forget: forgetting.forget,
     useRecovery: (given) => void (recoverResumes = given),
     async close() {
-      await loss.close()
+      await Promise.all([loss.close(), forgettingLoop.close()])
       await remote.close()
     },
   }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Kysely, Transaction } from 'kysely'
+import type { Kysely, Selectable, Transaction } from 'kysely'
 import type {
   FleetMember,
   FleetStore,
@@ -11,10 +11,10 @@ import { batches } from './batches.ts'
 import type { FleetMemberRow, Schema } from './schema.ts'
 
 export function sqlFleetStore(db: Kysely<Schema>): FleetStore {
-  return { ...memberQueries(db), ...nodeQueries(db) }
+  return { ...memberQueries(db), ...nodeQueries(db), ...forgetQueries(db) }
 }
 
-function memberQueries(db: Kysely<Schema>): Omit<FleetStore, NodeQuery> {
+function memberQueries(db: Kysely<Schema>): Omit<FleetStore, NodeQuery | ForgetQuery> {
   return {
     async insertToken({ hash, role, expiresAt }, now) {
       const times = { created_at: now.getTime(), expires_at: expiresAt.getTime() }
@@ -94,6 +94,7 @@ function nodeQueries(db: Kysely<Schema>): Pick<FleetStore, NodeQuery> {
         .innerJoin('fleet_members', 'fleet_members.id', 'nodes.id')
         .select(['nodes.id', 'nodes.address', 'nodes.seen_at', 'nodes.is_starting'])
         .where('fleet_members.removed_at', 'is', null)
+        .where('fleet_members.forgotten_at', 'is', null)
         .where('nodes.address', 'is not', null)
         .orderBy('nodes.id')
         .execute()
@@ -102,6 +103,35 @@ function nodeQueries(db: Kysely<Schema>): Pick<FleetStore, NodeQuery> {
           ? []
           : [{ id, address, seenAt: seen_at ?? undefined, isStarting: is_starting === 1 }],
       )
+    },
+  }
+}
+
+type ForgetQuery = 'forget' | 'listForgotten' | 'lastHeartbeat'
+
+function forgetQueries(db: Kysely<Schema>): Pick<FleetStore, ForgetQuery> {
+  return {
+    async forget(id, now) {
+      const at = now.getTime()
+      await db
+        .updateTable('fleet_members')
+        .set({
+          removed_at: sql<number>`coalesce(removed_at, ${at})`,
+          forgotten_at: sql<number>`coalesce(forgotten_at, ${at})`,
+        })
+        .where('id', '=', id)
+        .where('role', '=', 'node')
+        .execute()
+    },
+    async listForgotten(before) {
+      const query = db.selectFrom('fleet_members').select('id')
+      const rows = await query.where('forgotten_at', '<', before.getTime()).orderBy('id').execute()
+      return rows.map(({ id }) => id)
+    },
+    async lastHeartbeat(id) {
+      const query = db.selectFrom('nodes').select('seen_at').where('id', '=', id)
+      const seenAt = (await query.executeTakeFirst())?.seen_at ?? undefined
+      return seenAt === undefined ? undefined : new Date(seenAt)
     },
   }
 }
@@ -116,6 +146,7 @@ async function listNodeMembers(
     .where('id', 'in', ids)
     .where('role', '=', 'node')
     .where('removed_at', 'is', null)
+    .where('forgotten_at', 'is', null)
     .execute()
   return new Set(rows.map(({ id }) => id))
 }
@@ -164,6 +195,7 @@ async function join(
     .selectAll()
     .where('id', '=', id)
     .executeTakeFirst()
+  if (known && known.forgotten_at !== null) return 'forgotten'
   const isFree = known?.removed_at != null && known.removed_at < times.removedBefore.getTime()
   if (known && !isFree) return 'known_id'
   await db
@@ -180,11 +212,13 @@ async function join(
   return 'joined'
 }
 
-function fromRow({ id, role, joined_at, removed_at }: FleetMemberRow): FleetMember {
+function fromRow(row: Selectable<FleetMemberRow>): FleetMember {
+  const { id, role, joined_at, removed_at, forgotten_at } = row
   return {
     id,
     role: role === 'edge' ? 'edge' : 'node',
     joinedAt: new Date(joined_at),
     removedAt: removed_at === null ? undefined : new Date(removed_at),
+    forgottenAt: forgotten_at === null ? undefined : new Date(forgotten_at),
   }
 }

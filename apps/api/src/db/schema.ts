@@ -54,6 +54,8 @@ export interface FleetMemberRow {
   removed_at: number | null
   /** Last call of an edge, within some minutes. Nodes have their own. */
   seen_at: number | null
+  /** When an operator said that the node never comes back. */
+  forgotten_at: Generated<number | null>
 }
 
 export interface JoinTokenRow {

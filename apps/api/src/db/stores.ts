@@ -14,12 +14,14 @@ import type { SandboxEventStore } from '../domain/sandboxes/sandbox-events.ts'
 import type { SandboxStore } from '../domain/sandboxes/sandbox-store.ts'
 import type { SecretStore } from '../domain/secret.ts'
 import type { SnapshotStore } from '../domain/snapshot.ts'
+import type { NodeFileStore } from '../domain/node-files.ts'
 import type { NodeStore } from '../domain/node-record.ts'
 import type { AccessTokenStore, SettingStore, TeamStore, UserStore } from '../domain/teams/team.ts'
 import type { TemplateStore } from '../domain/template.ts'
 import { sqlAccessTokenStore } from './teams/access-tokens.ts'
 import { sqlBuildLogStore } from './builds/build-logs.ts'
 import { sqlBuildStore } from './builds/builds.ts'
+import { sqlNodeFileStore } from './builds/node-files.ts'
 import type { Database } from './database.ts'
 import { resealStore } from './encryption/reseal.ts'
 import type { StoreReseal } from './encryption/reseal.ts'
@@ -69,6 +71,7 @@ export interface Stores {
   readonly sealedSettings: SealedSettingStore
   readonly leases: LeaseStore
   readonly nodes: NodeStore
+  readonly nodeFiles: NodeFileStore
   readonly fleet: FleetStore
   readonly teamMetrics: TeamMetricStore
   readonly usage: UsageStore
@@ -127,6 +130,7 @@ export async function openStores(
     sealedSettings: sealedSettingStore(settings, keyRing),
     leases: sqlLeaseStore(db),
     nodes: sqlNodeStore(db),
+    nodeFiles: sqlNodeFileStore(db),
     fleet: sqlFleetStore(db),
     teamMetrics: sqlTeamMetricStore(db),
     usage: sqlUsageStore(db),

@@ -7,6 +7,8 @@ export interface FleetMember {
   readonly joinedAt: Date
   /** Certificates of a removed member are refused until they have expired. */
   readonly removedAt: Date | undefined
+  /** When an operator said that the node never comes back: it can never join again. */
+  readonly forgottenAt: Date | undefined
 }
 
 export interface JoinToken {
@@ -34,14 +36,14 @@ export interface NodeAddress {
   readonly isStarting?: boolean
 }
 
-export type JoinOutcome = 'joined' | 'invalid_token' | 'other_role' | 'known_id'
+export type JoinOutcome = 'joined' | 'invalid_token' | 'other_role' | 'known_id' | 'forgotten'
 
 export interface FleetStore {
   /** Extends the life of a token that is there and was not used. */
   insertToken(token: JoinToken, now: Date): Promise<void>
   /**
    * Uses up the token and adds the member, in one transaction. `known_id`: there is such a member, or it was removed
-   * after `removedBefore`. Only `joined` changes anything.
+   * after `removedBefore`. `forgotten`: the node is gone for good. Only `joined` changes anything.
    */
   join(
     request: { readonly tokenHash: string; readonly role: MemberRole; readonly id: string },
@@ -56,6 +58,12 @@ export interface FleetStore {
   /** Returns false if there is no such member. */
   remove(id: string, now: Date): Promise<boolean>
   listRemovedAfter(time: Date): Promise<string[]>
+  /** Removes a node for good. Keeps the times of an earlier call. */
+  forget(id: string, now: Date): Promise<void>
+  /** Lists nodes that were forgotten before this time. */
+  listForgotten(before: Date): Promise<string[]>
+  /** Returns the time of the last heartbeat of a node. Undefined: there was none. */
+  lastHeartbeat(id: string): Promise<Date | undefined>
   /** Notes the heartbeats of nodes that are members, and returns their IDs. */
   noteHeartbeats(nodes: readonly NodeHeartbeat[], now: Date): Promise<ReadonlySet<string>>
   /** Lists the nodes that are members and have reported their address. */

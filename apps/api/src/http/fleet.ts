@@ -1,16 +1,19 @@
 import {
   createJoinToken,
+  forgetNode,
   listFleetMembers,
   removeFleetMember,
 } from '@atoll/contracts/fleet-members'
 import { Fault } from '@atoll/kit/fault'
 import type { FastifyInstance } from 'fastify'
+import type { Forgetting } from '../app/fleet/forget-node.ts'
 import type { Membership } from '../app/fleet/membership.ts'
 import type { Authenticate } from '../app/teams/auth.ts'
 import { addAdminRoute } from './server/route.ts'
 
 export interface FleetAdministration {
   readonly membership: Membership
+  readonly forget: Forgetting['forget']
   /** Returns the text of a join token with this secret. */
   readonly formatToken: (secret: string) => string
 }
@@ -38,6 +41,10 @@ export function addFleetRoutes(
     await requireFleet(fleet).membership.remove(params.memberID)
     return { status: 204 }
   })
+  addAdminRoute(server, forgetNode, authenticate, async ({ params }) => ({
+    status: 200,
+    body: await requireFleet(fleet).forget(params.memberID),
+  }))
 }
 
 function requireFleet(fleet: FleetAdministration | undefined): FleetAdministration {

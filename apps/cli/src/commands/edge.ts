@@ -1,6 +1,7 @@
 import type { CliContext } from '../context.ts'
 import type { CliCommand } from '../declare/command.ts'
-import { joinCommand, removeCommand, runCommand, tokenCommand } from './node/join.ts'
+import { joinCommand, runCommand, tokenCommand } from './node/join.ts'
+import { removeCommand } from './node/remove.ts'
 
 export function edgeCommands(context: CliContext): CliCommand[] {
   return [

@@ -42,6 +42,26 @@ test('drain --move waits until all sandboxes have moved, and says which stay', a
   )
 })
 
+test('remove --forget repeats its call until nothing is left, and prints what became of the records', async (t) => {
+  const { cloud, env: plain } = await setupCloud(t)
+  const env = { ...plain, ATOLL_API_KEY: '', ATOLL_ADMIN_TOKEN: cloud.adminToken }
+  const run = (...args: string[]) => runProgram(['node', 'remove', ...args], env)
+  const refused = await run('n1', '--forget')
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /n1 may still work/)
+  cloud.nodes.set('n1', 'gone')
+  const forgotten = await run('n1', '--forget')
+  assert.equal(forgotten.code, 0)
+  assert.deepEqual(forgotten.stdout.trimEnd().split('\n'), [
+    'n1 is removed for good',
+    'sandboxes ended: 4 running, 2 paused and not in the object store, 2 being killed',
+    'sandboxes kept: 4 paused, which resume on other nodes',
+    'files lost: 2 snapshots, 0 builds of templates',
+  ])
+  assert.equal((await run('n2')).stdout, 'n2 is removed\n')
+  assert.deepEqual([...cloud.nodes], [['n1', 'forgotten']])
+})
+
 test('without the token of operators, the commands say what to set', async (t) => {
   const { run } = await setupCloud(t)
   const { code, stderr } = await run(['node', 'list'])

@@ -8,7 +8,7 @@ import type { SimulatedInstall } from './catalogue.ts'
 import { answerRotation } from './encryption.ts'
 import { answerKeys } from './keys.ts'
 import type { SimulatedKeys } from './keys.ts'
-import { answerNodes } from './nodes.ts'
+import { answerMembers, answerNodes } from './nodes.ts'
 import type { SimulatedNodes } from './nodes.ts'
 import { simulatedProcesses } from './processes.ts'
 import type { SimulatedProcesses } from './processes.ts'
@@ -101,7 +101,7 @@ async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
   cloud.requests.push(`${request.method} ${url.pathname}${url.search}${text && ` ${text}`}`)
   const [resource, ...rest] = url.pathname.replace(/^(\/v2)?\//, '').split('/')
   const [given, wanted] =
-    resource === 'nodes' || resource === 'admin'
+    resource === 'nodes' || resource === 'admin' || resource === 'fleet'
       ? [request.headers['x-admin-token'], cloud.adminToken]
       : [request.headers['x-api-key'], cloud.apiKey]
   if (given !== wanted) return failure(401, 'Invalid API key')
@@ -120,6 +120,8 @@ async function answer(cloud: Cloud, request: IncomingMessage): Promise<Reply> {
       return answerSecrets(cloud.secrets, simulated)
     case 'nodes':
       return answerNodes(cloud.nodes, simulated)
+    case 'fleet':
+      return answerMembers(cloud.nodes, simulated)
     case 'admin':
       return answerRotation(simulated)
     case 'api-keys':

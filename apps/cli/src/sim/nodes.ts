@@ -17,6 +17,21 @@ export function answerNodes(nodes: SimulatedNodes, request: SimulatedRequest): R
   return { status: 204 }
 }
 
+/** Nodes are forgotten in two calls, unless they are ready. */
+export function answerMembers(nodes: SimulatedNodes, { method, rest }: SimulatedRequest): Reply {
+  const [, id = '', part] = rest
+  const status = nodes.get(id)
+  if (method === 'DELETE' && nodes.delete(id)) return { status: 204 }
+  if (status === undefined || part !== 'forget')
+    return failure(404, `The fleet has no member ${id}`)
+  if (status === 'ready') return failure(409, `Node ${id} may still work`)
+  const isDone = status === 'forgotten'
+  nodes.set(id, 'forgotten')
+  const ended = { endedRunning: 2, endedPaused: 1, finishedKills: 1 }
+  const kept = { keptPaused: isDone ? 4 : 0, lostSnapshots: 1, lostTemplates: 0 }
+  return { status: 200, body: { isDone, ...ended, ...kept } }
+}
+
 /** One sandbox moves; the two sandboxes of node `n2` cannot, and the list of problems has room for one. */
 function movesOf(nodes: SimulatedNodes, id: string) {
   const isDone = nodes.get(id) === 'draining, moved'

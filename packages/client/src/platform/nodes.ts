@@ -1,4 +1,4 @@
-import { JoinToken } from '@atoll/contracts/fleet-members'
+import { ForgottenNode, JoinToken } from '@atoll/contracts/fleet-members'
 import { Node, NodeDetail, NodeMoves } from '@atoll/contracts/nodes'
 import { z } from 'zod'
 import { readReply } from './read-reply.ts'
@@ -22,6 +22,8 @@ export interface NodeCalls {
     call?: CallOptions,
   ): Promise<Readonly<z.infer<typeof JoinToken>>>
   removeFleetMember(id: string, call?: CallOptions): Promise<void>
+  /** Call again until it is done. */
+  forgetNode(id: string, call?: CallOptions): Promise<Readonly<z.infer<typeof ForgottenNode>>>
 }
 
 export function nodeCalls(options: PlatformOptions): NodeCalls {
@@ -52,6 +54,11 @@ export function nodeCalls(options: PlatformOptions): NodeCalls {
     async removeFleetMember(id, call) {
       const path = `/fleet/members/${encodeURIComponent(id)}`
       await sendRequest(options, { method: 'DELETE', path, isOperator: true, ...call })
+    },
+    async forgetNode(id, call) {
+      const path = `/fleet/members/${encodeURIComponent(id)}/forget`
+      const request = { method: 'POST', path, isOperator: true, ...call } as const
+      return readReply(ForgottenNode, await sendRequest(options, request))
     },
   }
 }

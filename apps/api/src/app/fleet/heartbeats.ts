@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import type { FleetStore, NodeHeartbeat } from '../../domain/fleet-member.ts'
-import { notAMember } from './membership.ts'
+import { forgotten, notAMember } from './membership.ts'
 
 /** Resolves when the heartbeat is in the store. Throws a `forbidden` fault unless the node is a member. */
 export type NoteHeartbeat = (node: NodeHeartbeat) => Promise<void>
@@ -21,7 +21,7 @@ interface Batch {
  * store refuses the statement, the heartbeat of each node is written alone.
  */
 export function createHeartbeats(ports: {
-  readonly store: Pick<FleetStore, 'noteHeartbeats'>
+  readonly store: Pick<FleetStore, 'noteHeartbeats' | 'findMember'>
   readonly clock: Clock
 }): NoteHeartbeat {
   const { store, clock } = ports
@@ -46,6 +46,8 @@ export function createHeartbeats(ports: {
       // A heartbeat that the store refuses must not cost those of other nodes.
       return store.noteHeartbeats([heartbeat], clock.now())
     })
-    if (!members.has(id)) throw notAMember({ role: 'node', id })
+    if (members.has(id)) return
+    const isForgotten = (await store.findMember(id))?.forgottenAt !== undefined
+    throw isForgotten ? forgotten(id) : notAMember({ role: 'node', id })
   }
 }

@@ -73,6 +73,7 @@ export function createMembership(deps: {
     },
     async check({ role, id }) {
       const member = await store.findMember(id)
+      if (member?.forgottenAt) throw forgotten(id)
       if (member && member.role === role && !member.removedAt) return noteCall(member)
       throw notAMember({ role, id })
     },
@@ -89,6 +90,15 @@ export function notAMember({ role, id }: { readonly role: string; readonly id: s
   return new Fault('forbidden', 'not_a_member', `${role} ${id} is not a member of the fleet`)
 }
 
+/** Refusal of a node that comes back although an operator said that it never does. */
+export function forgotten(id: string): Fault {
+  return new Fault(
+    'forbidden',
+    'node_forgotten',
+    `Node ${id} was removed for good (atoll node remove --forget): its sandboxes have ended or continue on other nodes, so it cannot join again. Its files stay as they are; to use the machine, join with an empty data directory`,
+  )
+}
+
 function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
@@ -102,6 +112,7 @@ function refusalOf(
       'The join token is wrong, used or expired: make a new one with atoll node token or atoll edge token'
     return new Fault('forbidden', 'join_token', message)
   }
+  if (outcome === 'forgotten') return forgotten(id)
   if (outcome === 'other_role') {
     return new Fault('forbidden', 'join_token', `The join token is not for the role ${role}`)
   }

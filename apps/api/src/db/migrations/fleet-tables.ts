@@ -33,3 +33,8 @@ export async function addStarting({ schema }: Kysely<Schema>): Promise<void> {
 export async function addEdgeCalls({ schema }: Kysely<Schema>): Promise<void> {
   await schema.alterTable('fleet_members').addColumn('seen_at', 'bigint').execute()
 }
+
+/** Adds when an operator said that a node never comes back. An older release ignores the column. */
+export async function addForgotten({ schema }: Kysely<Schema>): Promise<void> {
+  await schema.alterTable('fleet_members').addColumn('forgotten_at', 'bigint').execute()
+}

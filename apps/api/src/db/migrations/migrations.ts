@@ -4,7 +4,7 @@ import { addBuilds } from './build-tables.ts'
 import { addKillRequests } from './kill-requests.ts'
 import { addKeptBytes } from '../snapshots/kept-bytes.ts'
 import { addDurability, addKeptTimes, addPauseIds, addStoredGenerations } from './durability.ts'
-import { addEdgeCalls, addFleet, addStarting } from './fleet-tables.ts'
+import { addEdgeCalls, addFleet, addForgotten, addStarting } from './fleet-tables.ts'
 import { addIssuedFiles } from './issued-files.ts'
 import { addLeases, addUnreached } from './lease-tables.ts'
 import { addLineage } from './lineage.ts'
@@ -43,7 +43,7 @@ export const additions: Additions = {
   ...{ addNodeOwnership, addLineage, addFleet, addEdgeCalls },
   ...{ addDurability, addMoves, addStarting, addPauseIds, addStoredGenerations },
   ...{ addIssuedFiles, addKeptTimes, addRateWindows, addUnreached, addMoveRetries, addMoveIndex },
-  ...{ addKillRequests },
+  ...{ addKillRequests, addForgotten },
 }
 
 async function createTables({ schema }: Kysely<Schema>): Promise<void> {

@@ -1,6 +1,7 @@
 import type { KeyRing } from '@atoll/kit/encryption/key-ring'
+import { sql } from 'kysely'
 import type { Kysely } from 'kysely'
-import { placeStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
+import { placeStates, sandboxStates, statesShownAs } from '../../domain/sandboxes/sandbox.ts'
 import { isMoving } from '../../domain/sandboxes/sandbox-move.ts'
 import type { OwnedSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
 import type { SandboxRow, Schema } from '../schema.ts'
@@ -11,6 +12,8 @@ type Queries = Pick<
   | 'countRunningByTeam'
   | 'listByState'
   | 'listOfNode'
+  | 'listLostWith'
+  | 'countPausedOf'
   | 'listMoving'
   | 'listNetworkChanges'
   | 'listWithSecrets'
@@ -72,8 +75,41 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
         .execute()
       return rows.map((row) => ({ id: row.id, network: readNetwork(row, keyRing) ?? {} }))
     },
+    ...lossQueries(db),
     ...expiryQueries(db),
     ...endedQueries(db),
+  }
+}
+
+const liveStates = sandboxStates.filter((state) => state !== 'ended')
+
+function lossQueries(db: Kysely<Schema>): Pick<Queries, 'listLostWith' | 'countPausedOf'> {
+  return {
+    async listLostWith(nodeId, { after, limit }) {
+      // `coalesce`: a comparison with null is neither true nor false. No generation and no time is negative.
+      const isDurable = sql<boolean>`coalesce(kept_generation, -1) = coalesce(durable_generation, -2)
+        and coalesce(kept_end_at, -1) = coalesce(end_at, -2)`
+      const rows = await db
+        .selectFrom('sandboxes')
+        .select('id')
+        .where('node_id', '=', nodeId)
+        .where('state', 'in', liveStates)
+        .where(({ not, and, eb }) => not(and([eb('state', '=', 'paused'), isDurable])))
+        .where('id', '>', after)
+        .orderBy('id')
+        .limit(limit)
+        .execute()
+      return rows.map(({ id }) => id)
+    },
+    async countPausedOf(nodeId) {
+      const { total } = await db
+        .selectFrom('sandboxes')
+        .select((select) => select.fn.countAll<number>().as('total'))
+        .where('node_id', '=', nodeId)
+        .where('state', '=', 'paused')
+        .executeTakeFirstOrThrow()
+      return total
+    },
   }
 }
 

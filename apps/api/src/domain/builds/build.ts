@@ -116,6 +116,7 @@ export const failures = {
   expired: fail('The build was not started within 40 minutes: ask for it again'),
   abandoned: fail('The server was restarted during the build: build it again'),
   deleted: fail('The template was deleted during the build'),
+  nodeGone: fail('The only node that had the files is gone for good: build it again'),
   tooLong: fail('The build took longer than an hour: make its steps shorter'),
 } as const satisfies Record<string, BuildFailure>
 

@@ -45,6 +45,16 @@ export interface SandboxStore {
   listByState(states: readonly SandboxState[]): Promise<SandboxSummary[]>
   /** Lists the sandboxes of all teams that belong to a node, for its reconciler. */
   listOfNode(nodeId: string, states: readonly SandboxState[]): Promise<OwnedSandbox[]>
+  /**
+   * Lists IDs of sandboxes that a node takes along when it is gone for good: neither ended, nor paused with all of their content
+   * in the object store. In order of their IDs, from the one after `after`.
+   */
+  listLostWith(
+    nodeId: string,
+    page: { readonly after: string; readonly limit: number },
+  ): Promise<string[]>
+  /** Counts the paused sandboxes of a node. */
+  countPausedOf(nodeId: string): Promise<number>
   /** Lists paused sandboxes of all nodes whose move is not finished. */
   listMoving(): Promise<MovingSandbox[]>
   /** Lists unfinished network changes of all teams. */

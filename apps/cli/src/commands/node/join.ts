@@ -35,13 +35,6 @@ export function runCommand(context: CliContext, role: FleetRole): CliCommand {
     .action(() => run(context, role))
 }
 
-export function removeCommand(context: CliContext): CliCommand {
-  return new CliCommand('remove')
-    .description('remove a member from the fleet: its certificate is refused from now on')
-    .argument('<id>', 'ID of a node or an edge')
-    .action((id: string) => remove(context, id))
-}
-
 async function createToken(context: CliContext, role: FleetRole): Promise<void> {
   const { token } = await (await openNodes(context)).createJoinToken(role)
   printLine(context.stdout, token)
@@ -59,9 +52,4 @@ async function join(
 async function run({ config }: CliContext, role: FleetRole): Promise<void> {
   const { runEdge, runNode } = await import('@atoll/server/fleet/main')
   await (role === 'edge' ? runEdge(config.environment) : runNode(config.environment))
-}
-
-async function remove(context: CliContext, id: string): Promise<void> {
-  await (await openNodes(context)).removeFleetMember(id)
-  printLine(context.stdout, `${id} is removed`)
 }

@@ -1,0 +1,203 @@
+/**
+ * Ends what an operator says is gone for good with its node. First the node is marked: it can never join again, so nothing of it
+ * comes back to life, and no api asks it to delete anything. All later steps follow from the mark and can be repeated, so a
+ * crash between them costs nothing.
+ */
+import type { Clock } from '@atoll/kit/clock'
+import { Fault } from '@atoll/kit/fault'
+import type { Logger } from '@atoll/kit/log'
+import type { FleetMember, FleetStore } from '../../domain/fleet-member.ts'
+import type { NodeFileStore } from '../../domain/node-files.ts'
+import { endWithNode } from '../../domain/sandboxes/lost-node.ts'
+import type { SandboxState } from '../../domain/sandboxes/sandbox.ts'
+import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import { startLoop } from '../loop.ts'
+import type { Loop } from '../loop.ts'
+import type { Fleet } from '../nodes/fleet.ts'
+import type { RecoverResumes } from '../sandboxes/recover-resumes.ts'
+
+export interface ForgottenNode {
+  /** Whether nothing is left to do. If not, call again. */
+  readonly isDone: boolean
+  /** Sandboxes that this call has ended: they ran, or were about to. */
+  readonly endedRunning: number
+  /** Paused sandboxes that this call has ended: the object store does not have their content. */
+  readonly endedPaused: number
+  /** Kills that this call has finished. */
+  readonly finishedKills: number
+  /** Paused sandboxes that any other node can resume. */
+  readonly keptPaused: number
+  /** Snapshots that this call has deleted: only the node had their files. */
+  readonly lostSnapshots: number
+  /** Builds of templates that this call has failed, for the same reason. */
+  readonly lostTemplates: number
+}
+
+export interface Forgetting {
+  /**
+   * Marks a node as gone for good, and ends some of its records. Throws a fault if the node may still work. Call again until
+   * it is done.
+   */
+  forget(nodeId: string): Promise<ForgottenNode>
+  /** Ends what is left of nodes that were forgotten: after a crash, and of requests that were under way. */
+  start(): Loop
+}
+
+interface ForgetPorts {
+  readonly members: Pick<FleetStore, 'findMember' | 'forget' | 'listForgotten' | 'lastHeartbeat'>
+  readonly sandboxes: Pick<SandboxStore, 'listLostWith' | 'countPausedOf' | 'update'>
+  readonly files: NodeFileStore
+  readonly fleet: Pick<Fleet, 'members' | 'ids' | 'member'>
+  readonly recoverResumes: RecoverResumes
+  readonly clock: Clock
+  readonly log: Logger
+  /** A node that is silent for so long is lost. */
+  readonly lostMs: number
+}
+
+/** Longer than each api takes to disconnect from a removed node. */
+const disconnectMs = 10_000
+/** Keeps the answer to a request well below the time limits of clients. */
+const batch = 500
+const page = 100
+const answerLimitMs = 5_000
+const intervalMs = 30_000
+/** Leaves a new node to the request of the operator, who wants to know what became of its sandboxes. */
+const graceMs = 5 * 60_000
+
+const nothing = {
+  ...{ endedRunning: 0, endedPaused: 0, finishedKills: 0 },
+  ...{ keptPaused: 0, lostSnapshots: 0, lostTemplates: 0 },
+}
+
+export function createForgetting(ports: ForgetPorts): Forgetting {
+  const { members, clock, log } = ports
+  return {
+    async forget(nodeId) {
+      const member = await members.findMember(nodeId)
+      if (!member) throw noMember(nodeId)
+      if (member.role !== 'node') throw notANode(member)
+      if (!member.forgottenAt) {
+        await checkSilent(ports, nodeId)
+        await members.forget(nodeId, clock.now())
+        log.warn(
+          { event: 'node.forget', nodeId },
+          'An operator says that the node never comes back',
+        )
+      }
+      const removedAt = member.removedAt ?? clock.now()
+      const isDisconnected = clock.now().getTime() - removedAt.getTime() >= disconnectMs
+      return isDisconnected ? endBatch(ports, nodeId) : { isDone: false, ...nothing }
+    },
+    start: () => startLoop('forget nodes', (signal) => endOld(ports, signal), log),
+  }
+}
+
+/** One pass: ends a batch of each node. */
+async function endOld(ports: ForgetPorts, signal: AbortSignal): Promise<number> {
+  const before = new Date(ports.clock.now().getTime() - graceMs)
+  let isMore = false
+  for (const nodeId of await ports.members.listForgotten(before)) {
+    if (signal.aborted) break
+    const { isDone } = await endBatch(ports, nodeId)
+    isMore ||= !isDone
+  }
+  return isMore ? 0 : intervalMs
+}
+
+async function checkSilent(ports: ForgetPorts, nodeId: string): Promise<void> {
+  const { members, fleet, clock, lostMs } = ports
+  const seenAt = await members.lastHeartbeat(nodeId)
+  const silentMs = seenAt ? clock.now().getTime() - seenAt.getTime() : Number.POSITIVE_INFINITY
+  if (silentMs < lostMs) {
+    const ago = `${Math.max(0, Math.round(silentMs / 1000))} s ago`
+    throw stillThere(nodeId, `its last heartbeat was ${ago}`, lostMs)
+  }
+  const member = fleet.members().find((one) => one.id() === nodeId)
+  const answer = member?.register(AbortSignal.timeout(answerLimitMs), 'request')
+  const answers = answer?.then(
+    () => true,
+    () => false,
+  )
+  if (await answers) throw stillThere(nodeId, 'it answers', lostMs)
+}
+
+async function endBatch(ports: ForgetPorts, nodeId: string): Promise<ForgottenNode> {
+  const { sandboxes, files, clock, recoverResumes } = ports
+  // A resume that no process works on any more leaves a paused sandbox.
+  await recoverResumes(nodeId)
+  const ended = await endSandboxes(ports, nodeId)
+  const lost = await files.failLost(nodeId, batch, clock.now())
+  const isDone = !ended.isMore && lost.snapshots + lost.templates < batch
+  if (isDone) await handOver(ports, nodeId)
+  return {
+    ...{ isDone, ...ended.counts },
+    keptPaused: isDone ? await sandboxes.countPausedOf(nodeId) : 0,
+    ...{ lostSnapshots: lost.snapshots, lostTemplates: lost.templates },
+  }
+}
+
+/** Ends up to a batch of sandboxes. Others, whose content another node is fetching, stay. */
+async function endSandboxes({ sandboxes, clock }: ForgetPorts, nodeId: string) {
+  const counts = { endedRunning: 0, endedPaused: 0, finishedKills: 0 }
+  let after = ''
+  for (let ended = 0; ended < batch;) {
+    const ids = await sandboxes.listLostWith(nodeId, { after, limit: page })
+    for (const id of ids) {
+      const before = await endOne({ sandboxes, clock }, nodeId, id)
+      if (before === undefined) continue
+      ended += 1
+      counts[countOf(before)] += 1
+    }
+    const last = ids.at(-1)
+    if (last === undefined || ids.length < page) return { counts, isMore: false }
+    after = last
+  }
+  return { counts, isMore: true }
+}
+
+/** Returns the state that the sandbox had. Undefined: it does not end. */
+async function endOne(
+  { sandboxes, clock }: Pick<ForgetPorts, 'sandboxes' | 'clock'>,
+  nodeId: string,
+  id: string,
+): Promise<SandboxState | undefined> {
+  let before: SandboxState | undefined
+  await sandboxes.update(id, (current) => {
+    const after = endWithNode(current, nodeId, clock.now())
+    before = after === current ? undefined : current.state
+    return after
+  })
+  return before
+}
+
+function countOf(before: SandboxState): 'endedRunning' | 'endedPaused' | 'finishedKills' {
+  if (before === 'killing') return 'finishedKills'
+  return before === 'paused' ? 'endedPaused' : 'endedRunning'
+}
+
+/** A node with access to the object store can fetch what the forgotten one had, and can delete its objects. */
+async function handOver({ fleet, files }: ForgetPorts, nodeId: string): Promise<void> {
+  const others = fleet.ids().filter((id) => id !== nodeId)
+  const able = others.find((id) => fleet.member(id).facts()?.hasObjects)
+  const [other] = others
+  if (able !== undefined) await files.handOver(nodeId, able, 'all')
+  else if (other !== undefined) await files.handOver(nodeId, other, 'unpublished')
+}
+
+function noMember(id: string): Fault {
+  return new Fault('not_found', 'member_not_found', `The fleet has and had no node ${id}`)
+}
+
+function notANode({ id }: FleetMember): Fault {
+  const message = `${id} is an edge, and edges have no sandboxes: use atoll node remove ${id} without --forget`
+  return new Fault('conflict', 'member_is_edge', message)
+}
+
+function stillThere(id: string, why: string, lostMs: number): Fault {
+  return new Fault(
+    'conflict',
+    'node_answers',
+    `Node ${id} may still work: ${why}. Only a node that is gone can be forgotten. Stop its agent and machine, and try again when it has been silent for ${lostMs / 1000} s; to empty a node that works, use atoll node drain --move ${id}`,
+  )
+}
