@@ -1,6 +1,7 @@
 import { mkdir, readdir, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { MountNamespace } from './mount-namespace.ts'
+import { unmountReplaced } from './replaced-source.ts'
 
 /**
  * Mounts a folder that several sandboxes share read-only in the host's kernel. Threats: root in a gVisor sandbox can
@@ -34,6 +35,7 @@ export function createReadOnlyMounts(
 
 /** Runs at every start: a previous server may have died between the two steps. */
 const mountScript = `
+${unmountReplaced}
 grep -q " $2 " /proc/self/mountinfo || mount -n --bind "$1" "$2"
 mount -n -o remount,bind,ro,nosuid,nodev "$2"
 `

@@ -3,6 +3,7 @@ import { mkdir, readlink, rmdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
 import type { MountNamespace } from './mount-namespace.ts'
+import { unmountReplaced } from './replaced-source.ts'
 
 /** Layers for sandboxes with shifted IDs: one read-only mount per layer serves all of them. */
 export interface ShiftedLayers {
@@ -23,6 +24,7 @@ export function createShiftedLayers(parts: {
   async function mountShifted(layerDir: string): Promise<string> {
     const target = join(dir, basename(layerDir))
     await mkdir(target, { recursive: true, mode: 0o700 })
+    await namespace.run('sh', ['-euc', unmountReplaced, 'unmount', layerDir, target])
     const mounts = await namespace.run('cat', ['/proc/self/mountinfo'])
     if (mounts.includes(` ${target} `)) return target
     await mountMapped(namespace, { source: layerDir, target, map: `0 ${idShift} ${idCount}` })
