@@ -7,13 +7,14 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 import { aptGet } from '@atoll/node/debian/apt'
+import { createOwnedFolder } from './owner.ts'
 
 export interface CephStore extends AsyncDisposable {
   readonly endpoint: string
@@ -44,7 +45,7 @@ const logShown = 4_000
 export async function startCeph({ host = '127.0.0.1' }: CephOptions = {}): Promise<CephStore> {
   await installCeph()
   await using started = new AsyncDisposableStack()
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-ceph-'))
+  const folder = await createOwnedFolder(join(tmpdir(), 'atoll-ceph-'))
   started.defer(() => rm(folder, { recursive: true, force: true }))
   const [monitorPort, port] = [await freePort(), await freePort()]
   const fsid = randomUUID()

@@ -3,11 +3,12 @@
  * namespaces, the bridge and the folder.
  */
 import { randomBytes } from 'node:crypto'
-import { globSync, readFileSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { globSync } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { run } from '@atoll/kit/run'
 import { listNamespaces, removeNetwork } from './network.ts'
+import { isOwned, noteOwner } from './owner.ts'
 import { main } from './part.ts'
 
 export interface RigFolder {
@@ -17,7 +18,6 @@ export interface RigFolder {
 }
 
 const prefix = '/var/tmp/atoll-rig-'
-const ownerFile = 'owner'
 const downLimitMs = 300_000
 
 /** Addresses of sandboxes. All nodes have the same: each has a network of its own. */
@@ -32,7 +32,7 @@ export async function createFolder(): Promise<RigFolder> {
     if (taken.has(id.slice(-2))) continue
     const path = `${prefix}${id}`
     await mkdir(path, { mode: 0o755 })
-    await writeFile(join(path, ownerFile), describeProcess(process.pid) ?? '')
+    await noteOwner(path)
     return { id, path }
   }
 }
@@ -40,7 +40,7 @@ export async function createFolder(): Promise<RigFolder> {
 /** Removes rigs whose processes have ended. Returns their IDs. */
 export async function removeAbandoned(report: (id: string) => void = () => {}): Promise<void> {
   for (const folder of listRigs()) {
-    if (await isOwned(folder)) continue
+    if (await isOwned(folder.path)) continue
     report(folder.id)
     await removeRig(folder)
   }
@@ -70,21 +70,4 @@ function listRigs(): RigFolder[] {
     const id = path.slice(prefix.length)
     return /^[0-9a-f]{5}$/.test(id) ? [{ id, path }] : []
   })
-}
-
-async function isOwned({ path }: RigFolder): Promise<boolean> {
-  const owner = await readFile(join(path, ownerFile), 'utf8').catch(() => '')
-  const pid = Number(owner.split(' ')[0])
-  return pid > 0 && describeProcess(pid) === owner
-}
-
-/** Returns the process ID and the start time, which no later process with this ID has. */
-function describeProcess(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in parentheses may have spaces; the start time is the 22nd field.
-    return `${pid} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`
-  } catch {
-    return undefined
-  }
 }

@@ -18,6 +18,7 @@ import type { S3Store } from '@atoll/objects/s3-store'
 import { testObjectsContract } from '@atoll/simulated-node/contract/objects.contract'
 import { createClient } from '@connectrpc/connect'
 import { startCeph } from '../../../tools/fleet/ceph.ts'
+import { createOwnedFolder } from '../../../tools/fleet/owner.ts'
 import type { CephStore } from '../../../tools/fleet/ceph.ts'
 import { atoll, createEnvironment } from '../installation.ts'
 import { createBucket, objectSettings } from './bucket.ts'
@@ -45,7 +46,7 @@ before(async () => {
   ceph = await startCeph()
   await createBucket(ceph, bucket)
   store = createS3Store(objectSettings(ceph, bucket))
-  const folder = await mkdtemp('/var/tmp/atoll-test-keys-')
+  const folder = await createOwnedFolder('/var/tmp/atoll-test-keys-')
   keyFile = join(folder, 'keys')
   await writeFile(keyFile, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 })
   first = await openNode(ceph.endpoint)

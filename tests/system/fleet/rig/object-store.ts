@@ -1,10 +1,11 @@
 /** Ceph as the object store of a rig. */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomLabel } from '@atoll/kit/id'
 import { startCeph } from '../../../../tools/fleet/ceph.ts'
 import type { CephStore } from '../../../../tools/fleet/ceph.ts'
+import { createOwnedFolder } from '../../../../tools/fleet/owner.ts'
 import { createBucket } from '../bucket.ts'
 
 export interface RigStore extends AsyncDisposable {
@@ -19,7 +20,7 @@ export async function startObjectStore(host: string): Promise<RigStore> {
   const ceph = opened.use(await startCeph({ host }))
   const bucket = `atoll-${randomLabel(8)}`
   await createBucket(ceph, bucket)
-  const folder = await mkdtemp('/var/tmp/atoll-test-keys-')
+  const folder = await createOwnedFolder('/var/tmp/atoll-test-keys-')
   opened.defer(() => rm(folder, { recursive: true, force: true }))
   const keyFile = join(folder, 'keys')
   await writeFile(keyFile, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 })
