@@ -73,7 +73,8 @@ export async function startApi(config: ApiConfig, parts: ApiParts): Promise<Api>
 
   const server = createRoutes({
     ...{ core, network, access, sandboxes, snapshots, builds, catalogue, logs },
-    fleet: parts.fleet && remote && { membership: remote.calls, ...remote, ...parts.fleet },
+    fleet: parts.fleet &&
+      remote && { membership: remote.calls, forget: remote.forget, ...parts.fleet },
   })
   started.defer(() => server.close())
   await server.ready()

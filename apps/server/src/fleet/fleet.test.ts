@@ -359,3 +359,28 @@ test('a removed member is refused, and its ID cannot join again', async (t) => {
   const api = formatListenAddress(fleet.api.fleetAddress)
   await assert.rejects(joinPart({ ...again, api, token }), /was removed less than a day ago/)
 })
+
+test('a forgotten node cannot join again with its data directory', async (t) => {
+  const fleet = await startFleet(t)
+  const [silent, beating] = [await fleet.joinAs('node'), await fleet.joinAs('node')]
+  const to = { role: 'api', address: fleet.api.fleetAddress } as const
+  const client = createClient(ControlService, connectAs(t, beating.identity, to))
+  assert.equal(await codeOf(client.heartbeat({ address: '127.0.0.1:9' })), undefined)
+  const forget = (id: string) => fleet.call('POST', `/fleet/members/${id}/forget`)
+  assert.equal((await forget(beating.id)).status, 409)
+  assert.equal((await forget((await fleet.joinAs('edge')).id)).status, 409)
+  await waitFor('the end of its records', async () => {
+    const { status, body } = await forget(silent.id)
+    assert.equal(status, 200)
+    return z.object({ isDone: z.boolean() }).parse(body).isDone
+  })
+  await rm(join(silent.folder, 'fleet-identity.json'))
+  const again = { role: 'node', dataDir: silent.folder } as const
+  const token = await fleet.createToken('node')
+  const api = formatListenAddress(fleet.api.fleetAddress)
+  await assert.rejects(
+    joinPart({ ...again, api, token }),
+    /removed for good[^]*empty data directory/,
+  )
+  await fleet.joinAs('node', token)
+})
