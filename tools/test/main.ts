@@ -11,13 +11,13 @@ import { once } from 'node:events'
 import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startPostgres } from './postgres.ts'
+import { startPostgres } from '../postgres.ts'
 import { repeatFailedFiles } from './repeat-failed-files.ts'
 import type { RepeatedFile } from './repeat-failed-files.ts'
 import { runTestFile } from './test-file.ts'
 import type { FileOutcome } from './test-file.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const {
   values: { once: isFirstFailureFinal = false, ...chosen },
   positionals: words,
@@ -53,7 +53,7 @@ const phases: readonly TestPhase[] = [
       'apps/*/src/**/*.test.ts',
       'apps/*/guest/*.test.ts',
       'packages/*/src/**/*.test.ts',
-      'tools/*.test.ts',
+      'tools/**/*.test.ts',
       'bench/src/**/*.test.ts',
     ],
     filesAtOnce: 2,
@@ -160,7 +160,7 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   const phaseStarted = performance.now()
   const { alone = [], inTurns = [] } = phase
   const absent = [...alone, ...inTurns].find((path) => !existsSync(join(root, path)))
-  if (absent) throw new Error(`${absent} does not exist; correct the lists in tools/test.ts`)
+  if (absent) throw new Error(`${absent} does not exist; correct the lists in tools/test/main.ts`)
   await using prepared = await phase.prepare?.()
   const run = (path: string) => runFile(phase, path, prepared?.env)
   const firstRuns = [
