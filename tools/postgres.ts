@@ -26,12 +26,13 @@ export interface PostgresServer {
   close(): Promise<void>
 }
 
-/** `settings` replace those of the server, by name. */
+/** `settings` replace those of the server, by name. `parent` holds its data folder. */
 export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
+  parent: string = tmpdir(),
 ): Promise<PostgresServer> {
   const programs = await installPostgres()
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-postgres-'))
+  const folder = await mkdtemp(join(parent, 'atoll-postgres-'))
   try {
     const server = await startIn(folder, programs, settings)
     return {

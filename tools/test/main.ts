@@ -11,6 +11,7 @@ import { once } from 'node:events'
 import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { memoryFolder } from '@atoll/kit/testing/memory-folder'
 import { startPostgres } from '../postgres.ts'
 import { repeatFailedFiles } from './repeat-failed-files.ts'
 import type { RepeatedFile } from './repeat-failed-files.ts'
@@ -240,7 +241,10 @@ async function runFile(
 
 /** One server for all test files; each test has a database of its own. */
 async function preparePostgres() {
-  const server = await startPostgres()
+  const server = await startPostgres(
+    { min_wal_size: '32MB', max_wal_size: '128MB' },
+    memoryFolder(),
+  )
   return {
     env: { ATOLL_TEST_POSTGRES: server.url },
     [Symbol.asyncDispose]: () => server.close(),

@@ -1,9 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createKeyRing, newKey } from '@atoll/kit/encryption/key-ring'
 import type { KeyRing } from '@atoll/kit/encryption/key-ring'
 import { randomHex } from '@atoll/kit/id'
+import { memoryFolder } from '@atoll/kit/testing/memory-folder'
 import { sql } from 'kysely'
 import type { Kysely } from 'kysely'
 import type { Schema } from '../db/schema.ts'
@@ -35,12 +35,14 @@ export const onPostgres = {
 
 /** `empty` has no tables. */
 export async function makeStore(how: 'ready' | 'empty' = 'ready'): Promise<StoreUnderTest> {
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
+  const folder = await makeFolder()
   const server = process.env['ATOLL_TEST_POSTGRES']
   const database = server === undefined ? undefined : await makeDatabase(server, how)
+  const file = join(folder, 'atoll.db')
+  if (!database && how === 'ready') await makeFile(file)
   return {
     folder,
-    location: database?.url ?? join(folder, 'atoll.db'),
+    location: database?.url ?? file,
     isPostgres: database !== undefined,
     env: { ATOLL_DATA_DIR: folder, ...(database && { ATOLL_DATABASE_URL: database.url }) },
     async [Symbol.asyncDispose]() {
@@ -52,7 +54,7 @@ export async function makeStore(how: 'ready' | 'empty' = 'ready'): Promise<Store
 
 /** Returns the same store for a process with another data directory. Requires `isPostgres`. */
 export async function shareStore(store: StoreUnderTest): Promise<StoreUnderTest> {
-  const folder = await mkdtemp(join(tmpdir(), 'atoll-api-'))
+  const folder = await makeFolder()
   return {
     ...store,
     folder,
@@ -62,6 +64,28 @@ export async function shareStore(store: StoreUnderTest): Promise<StoreUnderTest>
       ATOLL_ENCRYPTION_KEY_FILE: join(store.folder, 'encryption-keys'),
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  }
+}
+
+function makeFolder(): Promise<string> {
+  return mkdtemp(join(memoryFolder(), 'atoll-api-'))
+}
+
+/** Copies a file that already has all tables: the migrations take longer than most tests. */
+async function makeFile(path: string): Promise<void> {
+  await writeFile(path, await (readyFile ??= makeModelFile()), { mode: 0o600 })
+}
+
+let readyFile: Promise<Buffer> | undefined
+
+async function makeModelFile(): Promise<Buffer> {
+  const folder = await makeFolder()
+  const path = join(folder, 'atoll.db')
+  try {
+    await (await openStores(path, unsavedKeys())).close()
+    return await readFile(path)
+  } finally {
+    await rm(folder, { recursive: true })
   }
 }
 
