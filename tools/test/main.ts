@@ -3,7 +3,7 @@
  * the system tests; the first failing phase is the last. `npm test -- --unit`, `--postgres`,
  * `--system` and `--check` run one phase, and words run the test files with such a word in their
  * path: `npm test -- --unit edge/src/http`. `--fleet` runs the tests with several nodes, which take too long for
- * every run. Each file has a process and a time limit of its own.
+ * every run. Each file has a time limit of its own. Small files share a process.
  * A failed file runs once more, alone, and the summary names it; `--once` takes the first failure as final.
  */
 import { spawn } from 'node:child_process'
@@ -11,10 +11,15 @@ import { once } from 'node:events'
 import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { memoryFolder } from '@atoll/kit/testing/memory-folder'
-import { startPostgres } from '../postgres.ts'
+import { toBatches } from './batches.ts'
+import { phases } from './phases.ts'
+import type { TestPhase } from './phases.ts'
 import { repeatFailedFiles } from './repeat-failed-files.ts'
 import type { RepeatedFile } from './repeat-failed-files.ts'
+import { describeCount, heading, print, printOutcome, showSlowest } from './report.ts'
+import { runBatch } from './run-batch.ts'
+import { runTestBatch } from './test-batch.ts'
+import type { BatchOutcome } from './test-batch.ts'
 import { runTestFile } from './test-file.ts'
 import type { FileOutcome } from './test-file.ts'
 
@@ -34,85 +39,10 @@ const {
   },
 })
 
-interface TestPhase {
-  readonly name: 'unit' | 'postgres' | 'system' | 'fleet'
-  readonly patterns: readonly string[]
-  readonly excluded?: readonly string[]
-  readonly filesAtOnce: number
-  /** Files that need the machine for themselves: they fill its disk or its descriptors, or compare speeds. */
-  readonly alone?: readonly string[]
-  /** Files that run beside others, but not beside each other. */
-  readonly inTurns?: readonly string[]
-  readonly fileLimitMinutes: number
-  readonly prepare?: () => Promise<{ readonly env: NodeJS.ProcessEnv } & AsyncDisposable>
-}
-
-const phases: readonly TestPhase[] = [
-  {
-    name: 'unit',
-    patterns: [
-      'apps/*/src/**/*.test.ts',
-      'apps/*/guest/*.test.ts',
-      'packages/*/src/**/*.test.ts',
-      'tools/**/*.test.ts',
-      'bench/src/**/*.test.ts',
-    ],
-    filesAtOnce: 2,
-    fileLimitMinutes: 10,
-  },
-  {
-    name: 'postgres',
-    patterns: ['apps/api/src/component-tests/**/*.test.ts', 'apps/api/src/db/**/*.test.ts'],
-    // Requests that are refused or answered before they reach the store.
-    excluded: [
-      'apps/api/src/component-tests/http/**',
-      'apps/api/src/component-tests/teams/auth.test.ts',
-      'apps/api/src/component-tests/network/egress-refusals.test.ts',
-      'apps/api/src/component-tests/builds/{build-files,dockerfile-builds,template-requests}.test.ts',
-    ],
-    filesAtOnce: 2,
-    fileLimitMinutes: 10,
-    prepare: preparePostgres,
-  },
-  {
-    name: 'system',
-    patterns: ['tests/system/**/*.test.ts', 'tests/ecosystem/**/*.test.ts'],
-    // Need several nodes or Ceph.
-    excluded: ['tests/system/fleet/rig/**', 'tests/system/fleet/object*.test.ts'],
-    // System tests mostly wait for processes.
-    filesAtOnce: 3,
-    alone: [
-      'administration/first-start',
-      'administration/metrics',
-      'files/full-disk',
-      'recovery/power-failure',
-      'security/flood',
-    ].map(systemTest),
-    // All of these route the same addresses to a network outside the host.
-    inTurns: [
-      'lifecycle/pause-connections',
-      'network/egress',
-      'network/egress-names',
-      'network/header-rules',
-      'network/network',
-      'security/encryption',
-    ].map(systemTest),
-    fileLimitMinutes: 30,
-  },
-  {
-    name: 'fleet',
-    patterns: ['tests/system/fleet/rig/**/*.test.ts', 'tests/system/fleet/object*.test.ts'],
-    // Each file starts several nodes or a Ceph.
-    filesAtOnce: 1,
-    fileLimitMinutes: 60,
-  },
-]
-
 const limitFactor = readLimitFactor()
-/** Each file has a process of its own, and loading the modules is most of its work. */
+/** Loading the modules is most of the work of a small file. */
 const compileCache = join(root, 'node_modules/.cache/compiled')
 const noticeAfterMs = 60_000
-const slowestShown = 10
 const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -161,25 +91,41 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   const phaseStarted = performance.now()
   const { alone = [], inTurns = [] } = phase
   const absent = [...alone, ...inTurns].find((path) => !existsSync(join(root, path)))
-  if (absent) throw new Error(`${absent} does not exist; correct the lists in tools/test/main.ts`)
+  if (absent) throw new Error(`${absent} does not exist; correct the lists in tools/test/phases.ts`)
   await using prepared = await phase.prepare?.()
   const run = (path: string) => runFile(phase, path, prepared?.env)
+  const shared: RepeatedFile[] = []
+  const runOne = async (paths: readonly string[]) => {
+    const batch = await runBatch(paths, {
+      runTogether: (together) => runTogether(phase, together, prepared?.env),
+      runAlone: run,
+    })
+    if (batch.fault) shared.push(batch.fault)
+    return batch.outcomes
+  }
+  const beside = files.filter((path) => !alone.includes(path) && !inTurns.includes(path))
+  const turns = files.filter((path) => inTurns.includes(path))
+  const last = files.filter((path) => alone.includes(path))
   const firstRuns = [
-    ...(await runFiles(
-      files.filter((path) => !alone.includes(path)),
-      { atOnce: phase.filesAtOnce, inTurns, run },
-    )),
-    ...(await runFiles(
-      files.filter((path) => alone.includes(path)),
-      { atOnce: 1, inTurns, run },
-    )),
+    ...(await runFiles({
+      atOnce: phase.filesAtOnce,
+      batches: toBatches(root, beside, phase.batched ?? []),
+      inTurns: turns.map((path) => [path]),
+      run: runOne,
+    })),
+    ...(await runFiles({
+      atOnce: 1,
+      batches: last.map((path) => [path]),
+      inTurns: [],
+      run: runOne,
+    })),
   ]
   const mayRepeat = !isFirstFailureFinal && !interruption.signal.aborted
   const final = mayRepeat
     ? await repeatFailedFiles(firstRuns, run)
-    : { outcomes: firstRuns, repeated: [] }
+    : { outcomes: [...firstRuns, ...shared.map(asOutcome)], repeated: [] }
   outcomes.push(...final.outcomes)
-  repeated.push(...final.repeated)
+  repeated.push(...final.repeated, ...(mayRepeat ? shared : []))
   const hasPassed =
     !interruption.signal.aborted && final.outcomes.every(({ failures }) => failures.length === 0)
   showSlowest(firstRuns)
@@ -187,68 +133,72 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   return hasPassed
 }
 
+function asOutcome(fault: RepeatedFile): FileOutcome {
+  return { ...fault, passed: 0, passedCases: 0, seconds: 0, output: '' }
+}
+
 interface FileRun {
   readonly atOnce: number
-  readonly inTurns: readonly string[]
-  run(path: string): Promise<FileOutcome>
+  /** Files that share a process. */
+  readonly batches: ReadonlyArray<readonly string[]>
+  readonly inTurns: ReadonlyArray<readonly string[]>
+  run(paths: readonly string[]): Promise<readonly FileOutcome[]>
 }
 
-async function runFiles(
-  paths: readonly string[],
-  { atOnce, inTurns, run }: FileRun,
-): Promise<FileOutcome[]> {
+async function runFiles({ atOnce, batches, inTurns, run }: FileRun): Promise<FileOutcome[]> {
   const finished: FileOutcome[] = []
-  const work = async (queue: string[]) => {
-    for (let path = queue.shift(); path; path = queue.shift()) {
+  const work = async (queue: Array<readonly string[]>) => {
+    for (let paths = queue.shift(); paths; paths = queue.shift()) {
       if (interruption.signal.aborted) return
-      finished.push(await run(path))
+      finished.push(...(await run(paths)))
     }
   }
-  const rest = paths.filter((path) => !inTurns.includes(path))
+  const rest = [...batches]
   // One worker takes the files that run in turns first, and helps the others afterwards.
-  const turns = work(paths.filter((path) => inTurns.includes(path))).then(() => work(rest))
+  const turns = work([...inTurns]).then(() => work(rest))
   await Promise.all([turns, ...Array.from({ length: atOnce - 1 }, () => work(rest))])
   return finished
-}
-
-function systemTest(name: string): string {
-  return `tests/system/${name}.test.ts`
 }
 
 async function runFile(
   phase: TestPhase,
   path: string,
-  env: NodeJS.ProcessEnv = {},
+  env: NodeJS.ProcessEnv | undefined,
 ): Promise<FileOutcome> {
-  const fileStarted = performance.now()
-  const notice = setInterval(() => heading(`${path} is running`, fileStarted), noticeAfterMs)
-  const limitMs = phase.fileLimitMinutes * 60_000 * limitFactor
-  const outcome = await runTestFile({
-    root,
-    path,
-    limitMs,
-    testLimitMs: Math.round(limitMs * 0.75),
-    env: { NODE_COMPILE_CACHE: compileCache, ...color, ...env },
-    signal: interruption.signal,
-  }).finally(() => clearInterval(notice))
-  const { failures, output } = outcome
-  const verdict = failures.length > 0 ? 'FAILED' : `ok, ${describeCount([outcome])}`
-  print(`-- ${path}: ${verdict} (${seconds(outcome)})`)
-  process.stdout.write(output)
-  if (failures.length > 0) failures.forEach((failure) => print(`FAILED ${path}: ${failure}`))
+  const options = runOptions(phase, env)
+  const outcome = await withNotice(path, () => runTestFile({ ...options, path }))
+  printOutcome(outcome)
   return outcome
 }
 
-/** One server for all test files; each test has a database of its own. */
-async function preparePostgres() {
-  const server = await startPostgres(
-    { min_wal_size: '32MB', max_wal_size: '128MB' },
-    memoryFolder(),
-  )
+async function runTogether(
+  phase: TestPhase,
+  paths: readonly string[],
+  env: NodeJS.ProcessEnv | undefined,
+): Promise<BatchOutcome> {
+  const options = runOptions(phase, env)
+  const name = `${paths[0]} and ${paths.length - 1} more in one process`
+  const outcome = await withNotice(name, () => runTestBatch({ ...options, paths }))
+  outcome.files.forEach(printOutcome)
+  process.stdout.write(outcome.output)
+  outcome.faults.forEach((fault) => print(`FAULT of ${name}, which now run alone: ${fault}`))
+  return outcome
+}
+
+function runOptions({ fileLimitMinutes }: TestPhase, env: NodeJS.ProcessEnv | undefined) {
+  const limitMs = fileLimitMinutes * 60_000 * limitFactor
   return {
-    env: { ATOLL_TEST_POSTGRES: server.url },
-    [Symbol.asyncDispose]: () => server.close(),
+    ...{ root, limitMs },
+    testLimitMs: Math.round(limitMs * 0.75),
+    env: { NODE_COMPILE_CACHE: compileCache, ...color, ...env },
+    signal: interruption.signal,
   }
+}
+
+async function withNotice<T>(name: string, run: () => Promise<T>): Promise<T> {
+  const since = performance.now()
+  const notice = setInterval(() => heading(`${name} is running`, since), noticeAfterMs)
+  return run().finally(() => clearInterval(notice))
 }
 
 function findFiles({ patterns, excluded = [] }: TestPhase): string[] {
@@ -261,15 +211,6 @@ function readLimitFactor(): number {
   const factor = Number(process.env['ATOLL_TEST_LIMIT_FACTOR'] ?? 1)
   if (factor > 0 && factor <= 100) return factor
   throw new Error('ATOLL_TEST_LIMIT_FACTOR must be a number from 0 to 100')
-}
-
-function showSlowest(finished: readonly FileOutcome[]): void {
-  if (finished.length <= slowestShown) return
-  print('\nslowest files:')
-  finished
-    .toSorted((a, b) => b.seconds - a.seconds)
-    .slice(0, slowestShown)
-    .forEach((outcome) => print(`${seconds(outcome).padStart(9)}  ${outcome.path}`))
 }
 
 function hasTestPhase(): boolean {
@@ -292,23 +233,4 @@ function summarize(): void {
   if (failed.length > 0) print(`\nfailed:\n${failed.join('\n')}`)
   heading(process.exitCode ? 'FAILED' : 'all passed', started)
   print(`${describeCount(outcomes)} passed, ${failed.length} failed`)
-}
-
-/** Counts test functions first: the number of rows in their tables says little. */
-function describeCount(counted: readonly FileOutcome[]): string {
-  const functions = counted.reduce((sum, { passed }) => sum + passed, 0)
-  const cases = counted.reduce((sum, { passedCases }) => sum + passedCases, 0)
-  return cases > functions ? `${functions} tests with ${cases} cases` : `${functions} tests`
-}
-
-function heading(text: string, since: number): void {
-  print(`== ${text} (${((performance.now() - since) / 1000).toFixed(1)} s)`)
-}
-
-function seconds(outcome: FileOutcome): string {
-  return `${outcome.seconds.toFixed(1)} s`
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }

@@ -10,9 +10,20 @@ type Step = 'queued' | 'begun' | 'ended' | 'passed' | 'failed' | 'skipped'
 export interface TestStep {
   readonly step: Step
   readonly id: number
+  /** ID of the test around it. 0 or undefined at the top. */
+  readonly parent: number | undefined
   readonly name: string
   /** Where the test function is. The rows of a table share it. */
   readonly place: string
+  /** Of an ended test. */
+  readonly durationMs?: number
+}
+
+/** Steps of a file that ran as a suite, without those of the suite. */
+export interface FileSteps {
+  readonly steps: readonly TestStep[]
+  readonly hasEnded: boolean
+  readonly durationMs: number | undefined
 }
 
 export interface TestTally {
@@ -40,10 +51,11 @@ export default async function* reportSteps(
 function stepOf({ type, data }: TestEvent): TestStep | undefined {
   if (!(data && 'name' in data && 'testId' in data)) return undefined
   const place = `${data.file}:${data.line}:${data.column}`
-  const identity = { id: data.testId, name: data.name, place }
+  const identity = { id: data.testId, parent: data.parentId, name: data.name, place }
   if (type === 'test:enqueue') return { step: 'queued', ...identity }
   if (type === 'test:dequeue') return { step: 'begun', ...identity }
-  if (type === 'test:complete') return { step: 'ended', ...identity }
+  if (type === 'test:complete')
+    return { step: 'ended', ...identity, durationMs: data.details.duration_ms }
   if (type !== 'test:pass' && type !== 'test:fail') return undefined
   if (data.skip !== undefined || data.todo !== undefined) return { step: 'skipped', ...identity }
   if (type === 'test:fail')
@@ -57,9 +69,29 @@ function failsByItsTests({ details }: EventData.TestFail): boolean {
   return 'failureType' in error && error.failureType === 'subtestsFailed'
 }
 
-/** Counts the steps that a test process has written. The last line may be truncated. */
-export function tallySteps(lines: string): TestTally {
-  const steps: TestStep[] = lines.split('\n').slice(0, -1).map(parseStep)
+/** Parses what a test process has written. The last line may be truncated. */
+export function parseSteps(lines: string): TestStep[] {
+  return lines.split('\n').slice(0, -1).map(parseStep)
+}
+
+/** Returns the steps of each file by its path, if each file ran as a suite of this name. */
+export function splitByFile(steps: readonly TestStep[]): Map<string, FileSteps> {
+  const fileOf = new Map<number, string>()
+  for (const { step, id, parent, name } of steps) {
+    if (step === 'queued') fileOf.set(id, (parent && fileOf.get(parent)) || name)
+  }
+  const groups = Map.groupBy(steps, ({ id, name }) => fileOf.get(id) ?? name)
+  return new Map(
+    [...groups].map(([path, group]) => {
+      const end = group.find(({ step, parent }) => step === 'ended' && !parent)
+      // The suite counts only if it fails itself: its file could not be loaded.
+      const inside = group.filter(({ step, parent }) => parent || step === 'failed')
+      return [path, { steps: inside, hasEnded: end !== undefined, durationMs: end?.durationMs }]
+    }),
+  )
+}
+
+export function tallySteps(steps: readonly TestStep[]): TestTally {
   const named = (step: Step) => steps.filter((other) => other.step === step)
   const ended = new Set(named('ended').map(({ id }) => id))
   const begun = new Set(named('begun').map(({ id }) => id))
