@@ -8,7 +8,7 @@ import type { Execution, RunCodeOpts, SandboxOpts } from '@e2b/code-interpreter'
 import { readPng } from './png.ts'
 
 /** The first create installs the template, which takes minutes where its layer is not cached. */
-const requestTimeoutMs = 290_000
+const requestTimeoutMs = 600_000
 const timeoutMs = 600_000
 
 suite('R by the code interpreter package on gvisor', () => {

@@ -34,14 +34,11 @@ test('files after one that ended the process run alone', async () => {
   assert.deepEqual([alone, fault, failed], [['b', 'c'], undefined, files])
 })
 
-test('a fault of the process counts only if no file has one alone', async () => {
+test('a fault of the process counts, whether a file fails alone or not', async () => {
   const shared = { undecided: ['a', 'b', 'c'], faults: ['left processes running'] }
+  const fault = { path: 'a in one process with b, c', failures: ['left processes running'] }
   const isolated = await run(shared)
-  assert.deepEqual(isolated.failed, [])
-  assert.deepEqual(isolated.fault, {
-    path: 'a in one process with b, c',
-    failures: ['left processes running'],
-  })
-  const explained = await run(shared, ['b'])
-  assert.deepEqual([explained.fault, explained.failed], [undefined, [outcome('b', 'bad')]])
+  assert.deepEqual([isolated.fault, isolated.failed], [fault, []])
+  const failing = await run(shared, ['b'])
+  assert.deepEqual([failing.fault, failing.failed], [fault, [outcome('b', 'bad')]])
 })

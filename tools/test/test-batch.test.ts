@@ -8,7 +8,7 @@ import { runTestBatch } from './test-batch.ts'
 import type { TestBatch } from './test-batch.ts'
 
 /** Long enough for a busy machine to load a file and begin its tests. */
-const hungAfterMs = 20_000
+const hungAfterMs = 30_000
 
 /** Runs a batch of files with this code, by name. */
 async function runCode(
@@ -30,7 +30,7 @@ async function runCode(
 
 const good = `test('good', () => {})`
 
-test('each file has an outcome of its own, in order', async (t) => {
+test('files with failed tests have outcomes of their own, and the others may have failed after their tests', async (t) => {
   const { outcomes, undecided, faults, output } = await runCode(t, {
     first: `for (const row of [1, 2]) test('row ' + row, () => {}); test('other', () => {})`,
     second: `test('bad', () => { throw new Error('the reason') }); ${good}`,
@@ -39,14 +39,34 @@ test('each file has an outcome of its own, in order', async (t) => {
     skipped: `test('left out', { skip: true }, () => {})`,
   })
   assert.deepEqual(outcomes, [
-    ['first.mjs', 2, []],
     ['second.mjs', 1, ['bad']],
     ['broken.mjs', 0, ['broken.mjs']],
     ['empty.mjs', 0, ['ran no test']],
+  ])
+  assert.deepEqual([undecided, faults], [['first.mjs', 'skipped.mjs'], []])
+  assert.match(output, /✔ row 1 .*the reason.*broken/s)
+})
+
+test('files that pass have outcomes of their own, in order', async (t) => {
+  const { outcomes, undecided, faults } = await runCode(t, {
+    first: `for (const row of [1, 2]) test('row ' + row, () => {}); test('other', () => {})`,
+    skipped: `test('left out', { skip: true }, () => {})`,
+  })
+  assert.deepEqual(outcomes, [
+    ['first.mjs', 2, []],
     ['skipped.mjs', 0, []],
   ])
   assert.deepEqual([undecided, faults], [[], []])
-  assert.match(output, /✔ row 1 .*the reason.*broken/s)
+})
+
+test('an error after the tests of a file is not hidden by another file that fails', async (t) => {
+  const { outcomes, undecided } = await runCode(t, {
+    late: `test('good', () => { setTimeout(() => { throw new Error('late') }, 50) })`,
+    failing: `import { setTimeout as sleep } from 'node:timers/promises'
+      test('bad', async () => { await sleep(200); throw new Error('bad') })`,
+  })
+  assert.deepEqual(outcomes, [['failing.mjs', 0, ['bad']]])
+  assert.deepEqual(undecided, ['late.mjs'])
 })
 
 test('hooks apply to the tests of their own file, and end before the next file', async (t) => {
@@ -68,7 +88,7 @@ test('hooks apply to the tests of their own file, and end before the next file',
 })
 
 describe('a batch that ends early', { concurrency: true }, () => {
-  test('names the hung file, and leaves the later ones undecided', async (t) => {
+  test('names the hung file, and leaves the others undecided', async (t) => {
     const { outcomes, undecided, faults } = await runCode(
       t,
       {
@@ -79,10 +99,9 @@ describe('a batch that ends early', { concurrency: true }, () => {
       { limitMs: hungAfterMs },
     )
     assert.deepEqual(outcomes, [
-      ['first.mjs', 1, []],
-      ['hung.mjs', 0, ['killed after its limit of 20 s; not ended: "hung", "good"']],
+      ['hung.mjs', 0, ['killed after its limit of 30 s; not ended: "hung", "good"']],
     ])
-    assert.deepEqual([undecided, faults], [['later.mjs'], []])
+    assert.deepEqual([undecided, faults], [['first.mjs', 'later.mjs'], []])
   })
 
   test('names the file that ended the process', async (t) => {
@@ -123,11 +142,11 @@ describe('a batch that ends early', { concurrency: true }, () => {
 
 test('a file that takes its time does not use up the limit of the others', async (t) => {
   const slow = `import { setTimeout as sleep } from 'node:timers/promises'
-    test('slow', () => sleep(16_000))`
+    test('slow', () => sleep(31_000))`
   const { outcomes, undecided } = await runCode(
     t,
     { first: slow, second: slow },
-    { limitMs: 30_000 },
+    { limitMs: 60_000 },
   )
   assert.deepEqual(outcomes, [
     ['first.mjs', 1, []],

@@ -20,7 +20,7 @@ export interface TestBatch extends Omit<TestProcess, 'args' | 'progress'> {
 
 export interface BatchOutcome {
   readonly files: readonly FileOutcome[]
-  /** Files that did not run, or all files if the process has a fault that could be of each of them. */
+  /** Files that did not run, or that may have caused a fault or the exit status of the process. */
   readonly undecided: readonly string[]
   /** Faults of the process, of which no file can be named as the cause. */
   readonly faults: readonly string[]
@@ -50,14 +50,16 @@ export async function runTestBatch({ paths, ...options }: TestBatch): Promise<Ba
     }
     const faults = faultsOf(run, files.length === paths.length ? files : undefined)
     if (faults.length > 0) return { files: [], undecided: paths, faults, output }
+    // Any file may have caused the exit status, even if another file has a failed test.
+    const decided = run.exit === success ? files : files.filter(hasFailed)
     const running = readBegun().split('\n').at(-2)
     if (running && !ended.includes(running)) {
       const tally = tallySteps(steps.get(running)?.steps ?? [])
       const reason = run.exit ?? describeHang(options.limitMs, tally)
-      files.push(toOutcome(running, steps.get(running), [reason]))
+      decided.push(toOutcome(running, steps.get(running), [reason]))
     }
-    const decided = files.map(({ path }) => path)
-    return { files, undecided: paths.filter((path) => !decided.includes(path)), faults, output }
+    const undecided = paths.filter((path) => !decided.some((file) => file.path === path))
+    return { files: decided, undecided, faults, output }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -66,9 +68,12 @@ export async function runTestBatch({ paths, ...options }: TestBatch): Promise<Ba
 /** `files` is undefined if the process ended before its last file. */
 function faultsOf({ exit, left }: ProcessOutcome, files: readonly FileOutcome[] | undefined) {
   if (left.length > 0 || !files) return left
-  const hasFailed = files.some(({ failures }) => failures.length > 0)
   if (exit === undefined) return ['all tests had ended, but the process did not']
-  return exit === success || hasFailed ? [] : [exit]
+  return exit === success || files.some(hasFailed) ? [] : [exit]
+}
+
+function hasFailed({ failures }: FileOutcome): boolean {
+  return failures.length > 0
 }
 
 function toOutcome(

@@ -102,6 +102,17 @@ test('a node that may still work is not forgotten', async () => {
   assert.equal((await api.call('POST', '/fleet/members/first/forget')).status, 401)
 })
 
+test('a node that was removed and still works is not forgotten', async () => {
+  await using fleet = await setUp()
+  const { api, clock } = fleet
+  const id = await api.create({ timeout: 3600 })
+  await api.withStores(({ fleet: store }) => store.remove('first', clock.now()))
+  clock.advance(61)
+  const { status, text } = await fleet.forget()
+  assert.deepEqual([status, /it answers/.test(text)], [409, true], text)
+  assert.equal((await fleet.record(id)).state, 'running')
+})
+
 test('running sandboxes and local paused ones end; uploaded ones resume elsewhere, or can be deleted', async () => {
   await using fleet = await setUp()
   const { api, first, second } = fleet
@@ -179,9 +190,13 @@ test('snapshots and templates that only the node had are lost; those in the obje
   const kept = await takeSnapshot(api, source, 'kept')
   for (const id of first.snapshots.keys()) first.durableFiles.add(id)
   const lost = await takeSnapshot(api, source, 'lost')
+  // The first build of a team goes to any node that answers.
+  second.failAll(Code.Unavailable)
+  await api.restart()
   const uploaded = await build(api, { name: 'uploaded' })
   for (const id of first.builds.templates) first.durableFiles.add(id)
   const local = await build(api, { name: 'local' })
+  second.failAll(undefined)
   await waitFor('the notes about the uploads', async () => {
     const builds = await api.withStores(async ({ snapshots, templates }) => {
       const page = { limit: 10, after: undefined }

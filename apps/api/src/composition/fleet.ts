@@ -36,7 +36,7 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
   const { stores, clock, log, fleet, placing } = core
   const membership = createMembership({ store: stores.fleet, clock })
   const silence = createSilence({ lostMs: parts.lostSeconds * 1000 })
-  const connect = (node: NodeAddress): { link: NodeLink; close(): void } => {
+  const connect = (node: Omit<NodeAddress, 'seenAt'>): { link: NodeLink; close(): void } => {
     const { transport, close } = parts.connect(node)
     return { link: onlyNode(node.id, connectLink(transport)), close }
   }
@@ -50,7 +50,7 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
   })
   const forgetting = createForgetting({
     ...{ members: stores.fleet, sandboxes: stores.sandboxes, files: stores.nodeFiles },
-    ...{ fleet, clock, log, lostMs: parts.lostSeconds * 1000 },
+    ...{ fleet, connect, clock, log, lostMs: parts.lostSeconds * 1000 },
     recoverResumes: (nodeId) => recoverResumes(nodeId),
   })
   const forgettingLoop = forgetting.start()

@@ -107,7 +107,7 @@ function nodeQueries(db: Kysely<Schema>): Pick<FleetStore, NodeQuery> {
   }
 }
 
-type ForgetQuery = 'forget' | 'listForgotten' | 'lastHeartbeat'
+type ForgetQuery = 'forget' | 'listForgotten' | 'lastSeen'
 
 function forgetQueries(db: Kysely<Schema>): Pick<FleetStore, ForgetQuery> {
   return {
@@ -128,10 +128,14 @@ function forgetQueries(db: Kysely<Schema>): Pick<FleetStore, ForgetQuery> {
       const rows = await query.where('forgotten_at', '<', before.getTime()).orderBy('id').execute()
       return rows.map(({ id }) => id)
     },
-    async lastHeartbeat(id) {
-      const query = db.selectFrom('nodes').select('seen_at').where('id', '=', id)
-      const seenAt = (await query.executeTakeFirst())?.seen_at ?? undefined
-      return seenAt === undefined ? undefined : new Date(seenAt)
+    async lastSeen(id) {
+      const query = db.selectFrom('nodes').select(['seen_at', 'address']).where('id', '=', id)
+      const row = await query.executeTakeFirst()
+      const seenAt = row?.seen_at ?? undefined
+      return {
+        at: seenAt === undefined ? undefined : new Date(seenAt),
+        address: row?.address ?? undefined,
+      }
     },
   }
 }

@@ -62,8 +62,10 @@ export interface FleetStore {
   forget(id: string, now: Date): Promise<void>
   /** Lists nodes that were forgotten before this time. */
   listForgotten(before: Date): Promise<string[]>
-  /** Returns the time of the last heartbeat of a node. Undefined: there was none. */
-  lastHeartbeat(id: string): Promise<Date | undefined>
+  /** Returns the time of a node's last heartbeat, and its address, also of a removed node. Undefined: it sent none. */
+  lastSeen(
+    id: string,
+  ): Promise<{ readonly at: Date | undefined; readonly address: string | undefined }>
   /** Notes the heartbeats of nodes that are members, and returns their IDs. */
   noteHeartbeats(nodes: readonly NodeHeartbeat[], now: Date): Promise<ReadonlySet<string>>
   /** Lists the nodes that are members and have reported their address. */

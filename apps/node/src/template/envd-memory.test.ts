@@ -89,7 +89,7 @@ test('envd serves every kind of call without the HTTP client of Node.js', async 
   const namespaces = ['--net', '--mount', '--pid', '--uts', '--fork', '--kill-child']
   const parameters = [dir, root, callEnvd, ...envdNodeFlags]
   const output = await run('unshare', [...namespaces, 'sh', '-c', runInRoot, ...parameters], {
-    timeoutMs: 60_000,
+    timeoutMs: 600_000,
   })
   const lines = output.trim().split('\n')
   assert.deepEqual(lines.slice(0, -1), [

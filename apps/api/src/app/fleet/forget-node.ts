@@ -1,12 +1,13 @@
 /**
- * Ends what an operator says is gone for good with its node. First the node is marked: it can never join again, so nothing of it
- * comes back to life, and no api asks it to delete anything. All later steps follow from the mark and can be repeated, so a
- * crash between them costs nothing.
+ * Ends the records of a node that an operator has declared permanently lost. First the node is marked: it can never join again,
+ * so its sandboxes never run again, and no api asks it to delete anything. All later steps follow from the mark and can be
+ * repeated, so a crash between them costs nothing.
  */
 import type { Clock } from '@atoll/kit/clock'
 import { Fault } from '@atoll/kit/fault'
 import type { Logger } from '@atoll/kit/log'
-import type { FleetMember, FleetStore } from '../../domain/fleet-member.ts'
+import type { FleetMember, FleetStore, NodeAddress } from '../../domain/fleet-member.ts'
+import type { NodeLink } from '../../domain/node.ts'
 import type { NodeFileStore } from '../../domain/node-files.ts'
 import { endWithNode } from '../../domain/sandboxes/lost-node.ts'
 import type { SandboxState } from '../../domain/sandboxes/sandbox.ts'
@@ -44,10 +45,15 @@ export interface Forgetting {
 }
 
 interface ForgetPorts {
-  readonly members: Pick<FleetStore, 'findMember' | 'forget' | 'listForgotten' | 'lastHeartbeat'>
+  readonly members: Pick<FleetStore, 'findMember' | 'forget' | 'listForgotten' | 'lastSeen'>
   readonly sandboxes: Pick<SandboxStore, 'listLostWith' | 'countPausedOf' | 'update'>
   readonly files: NodeFileStore
-  readonly fleet: Pick<Fleet, 'members' | 'ids' | 'member'>
+  readonly fleet: Pick<Fleet, 'ids' | 'member'>
+  /** Opens a connection to a node, also to one that was removed. */
+  connect(node: Omit<NodeAddress, 'seenAt'>): {
+    readonly link: Pick<NodeLink, 'describe'>
+    close(): void
+  }
   readonly recoverResumes: RecoverResumes
   readonly clock: Clock
   readonly log: Logger
@@ -55,7 +61,7 @@ interface ForgetPorts {
   readonly lostMs: number
 }
 
-/** Longer than each api takes to disconnect from a removed node. */
+/** Longer than an api takes to disconnect from a removed node: it reads the members every 2 s. */
 const disconnectMs = 10_000
 /** Keeps the answer to a request well below the time limits of clients. */
 const batch = 500
@@ -85,8 +91,8 @@ export function createForgetting(ports: ForgetPorts): Forgetting {
           'An operator says that the node never comes back',
         )
       }
-      const removedAt = member.removedAt ?? clock.now()
-      const isDisconnected = clock.now().getTime() - removedAt.getTime() >= disconnectMs
+      const forgottenAt = member.forgottenAt ?? clock.now()
+      const isDisconnected = clock.now().getTime() - forgottenAt.getTime() >= disconnectMs
       return isDisconnected ? endBatch(ports, nodeId) : { isDone: false, ...nothing }
     },
     start: () => startLoop('forget nodes', (signal) => endOld(ports, signal), log),
@@ -99,27 +105,36 @@ async function endOld(ports: ForgetPorts, signal: AbortSignal): Promise<number> 
   let isMore = false
   for (const nodeId of await ports.members.listForgotten(before)) {
     if (signal.aborted) break
-    const { isDone } = await endBatch(ports, nodeId)
-    isMore ||= !isDone
+    try {
+      isMore = !(await endBatch(ports, nodeId)).isDone || isMore
+    } catch (error) {
+      // Other nodes must not wait for this one.
+      ports.log.error({ err: error, event: 'node.forget', nodeId }, 'Records are left; tried again')
+    }
   }
   return isMore ? 0 : intervalMs
 }
 
+/** A node that was removed sends no heartbeats that count, but it may still run sandboxes: so it is asked. */
 async function checkSilent(ports: ForgetPorts, nodeId: string): Promise<void> {
-  const { members, fleet, clock, lostMs } = ports
-  const seenAt = await members.lastHeartbeat(nodeId)
-  const silentMs = seenAt ? clock.now().getTime() - seenAt.getTime() : Number.POSITIVE_INFINITY
+  const { members, clock, lostMs } = ports
+  const { at, address } = await members.lastSeen(nodeId)
+  const silentMs = at ? clock.now().getTime() - at.getTime() : Number.POSITIVE_INFINITY
   if (silentMs < lostMs) {
     const ago = `${Math.max(0, Math.round(silentMs / 1000))} s ago`
     throw stillThere(nodeId, `its last heartbeat was ${ago}`, lostMs)
   }
-  const member = fleet.members().find((one) => one.id() === nodeId)
-  const answer = member?.register(AbortSignal.timeout(answerLimitMs), 'request')
-  const answers = answer?.then(
-    () => true,
-    () => false,
-  )
-  if (await answers) throw stillThere(nodeId, 'it answers', lostMs)
+  if (address === undefined) return
+  const connection = ports.connect({ id: nodeId, address })
+  try {
+    const answers = connection.link.describe(AbortSignal.timeout(answerLimitMs)).then(
+      () => true,
+      () => false,
+    )
+    if (await answers) throw stillThere(nodeId, 'it answers', lostMs)
+  } finally {
+    connection.close()
+  }
 }
 
 async function endBatch(ports: ForgetPorts, nodeId: string): Promise<ForgottenNode> {

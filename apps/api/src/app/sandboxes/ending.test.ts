@@ -85,5 +85,5 @@ test('an end that a client asked for deletes everything, in any state', async ()
 
 test('outdated content on a node is deleted although it is paused', async () => {
   const paused = { state: 'paused', ...known } as const
-  assert.deepEqual(await endOn(paused, { isNeedless: true, isElsewhere: true }), ['on the node'])
+  assert.deepEqual(await endOn(paused, { isSuperseded: true, isElsewhere: true }), ['on the node'])
 })

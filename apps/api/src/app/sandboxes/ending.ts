@@ -51,7 +51,7 @@ export interface OnOneNode extends SandboxRef {
   /** Whether a client or an operator asked for the end. */
   readonly isKillRequested?: boolean | undefined
   /** Whether the content on this node is known to be outdated, or a copy. */
-  readonly isNeedless?: boolean
+  readonly isSuperseded?: boolean
 }
 
 interface EndingPorts {
@@ -134,8 +134,8 @@ function toleratesAbsence(log: Logger, sandboxId: string): (error: unknown) => v
   }
 }
 
-function mayDeletePaused({ isKillRequested = false, isNeedless = false }: OnOneNode): boolean {
-  return isKillRequested || isNeedless
+function mayDeletePaused({ isKillRequested = false, isSuperseded = false }: OnOneNode): boolean {
+  return isKillRequested || isSuperseded
 }
 
 async function killAndClose(ports: EndingPorts, sandbox: OnOneNode): Promise<void> {

@@ -114,18 +114,18 @@ async function checkUnowned(
   }
   if (record.state === 'ended') {
     const { isKillRequested } = record
-    const isNeedless = found.state === 'paused' && wasResumedLater(record, found)
-    const mayEnd = found.state !== 'paused' || isKillRequested || isNeedless
+    const isSuperseded = found.state === 'paused' && wasResumedLater(record, found)
+    const mayEnd = found.state !== 'paused' || isKillRequested || isSuperseded
     // Objects stay: the objects that the record knows of are deleted by another pass.
-    const isElsewhere = isNeedless && !isKillRequested
-    const end = { ...onThisNode, isKillRequested, isNeedless, isElsewhere }
+    const isElsewhere = isSuperseded && !isKillRequested
+    const end = { ...onThisNode, isKillRequested, isSuperseded, isElsewhere }
     if (mayEnd) void ending.tryFinish(end)
     else onUnknown(id)
     return
   }
   if (record.nodeId === nodeId) return
-  const isNeedless = isNeedlessCopy(record, found)
-  if (isNeedless) void ending.tryFinish({ ...onThisNode, isElsewhere: true, isNeedless })
+  const isSuperseded = isSupersededCopy(record, found)
+  if (isSuperseded) void ending.tryFinish({ ...onThisNode, isElsewhere: true, isSuperseded })
   else onUnknown(id)
 }
 
@@ -143,7 +143,7 @@ function wasResumedLater(ended: Sandbox, found: PausedOnNode): boolean {
  * Whether a node may forget a sandbox that another node has: it was started or paused there later, or the object store has
  * the same content. What cannot be compared is kept.
  */
-function isNeedlessCopy(record: Sandbox, found: NonNullable<OnNode>): boolean {
+function isSupersededCopy(record: Sandbox, found: NonNullable<OnNode>): boolean {
   if (found.state === 'quarantined') return false
   if (record.state !== 'running' && record.state !== 'paused') return false
   if (record.state === 'running' || found.state === 'running') {

@@ -212,7 +212,7 @@ async function resume(
   // Another process took this start for abandoned: the reconciler decides about what runs on the node.
   if (!isEnding) throw changedMeanwhile(id)
   // Kill again: the first kill may have finished before the node resumed the sandbox.
-  void ending.tryFinish(placed)
+  void ending.tryFinish({ ...placed, isKillRequested: running?.isKillRequested })
   throw running?.state === 'killing' ? request.killed(id) : absent(id, running)
 }
 

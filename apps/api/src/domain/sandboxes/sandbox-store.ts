@@ -46,8 +46,8 @@ export interface SandboxStore {
   /** Lists the sandboxes of all teams that belong to a node, for its reconciler. */
   listOfNode(nodeId: string, states: readonly SandboxState[]): Promise<OwnedSandbox[]>
   /**
-   * Lists IDs of sandboxes that a node takes along when it is gone for good: neither ended, nor paused with all of their content
-   * in the object store. In order of their IDs, from the one after `after`.
+   * Lists IDs of sandboxes whose only copy is on this node: neither ended, nor paused with all of their content in the object
+   * store. In order of their IDs, starting after `after`.
    */
   listLostWith(
     nodeId: string,

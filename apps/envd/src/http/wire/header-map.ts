@@ -1,7 +1,7 @@
 /**
  * Replacement for the global class `Headers`. The first use of the original loads the HTTP client of Node.js, which
- * envd never needs, and which takes 3 MiB in every sandbox. Differs from the original in one point: an iterator does
- * not see later changes.
+ * envd never needs, and which takes 3 MiB in every sandbox. Differs from the original in two points: an iterator does
+ * not see later changes, and names and values must be strings.
  *
  * Threats: names and values come from clients. A name must be a token, and a value must not contain CR, LF or NUL, so
  * that no value can add a header to a response.

@@ -105,7 +105,8 @@ export async function openObjectBuildFiles(ports: Ports): Promise<ObjectBuildFil
 /** Uses that the store knows of. */
 function createUses(store: Pick<ObjectStore, 'create'>) {
   const hours = new Map<string, number>()
-  const isKnown = (path: string, usedAtMs: number) => (hours.get(path) ?? 0) >= hourOf(usedAtMs)
+  // Not "at least": after a clock that was fast, later uses must be noted too.
+  const isKnown = (path: string, usedAtMs: number) => hours.get(path) === hourOf(usedAtMs)
   return {
     isKnown,
     async note(path: string, usedAtMs: number, signal: AbortSignal): Promise<void> {
