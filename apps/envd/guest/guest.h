@@ -37,6 +37,9 @@ int gvisor_start_main(int argc, char **argv);
 int gvisor_network_main(int argc, char **argv);
 int gvisor_root_main(int argc, char **argv);
 
+/* proc.c: mounts /proc anew. */
+void limit_proc_cache(void);
+
 /* signals.c: signals are blocked and recorded, and arrive only inside wait_events. */
 void watch_signals(const int *signals, size_t count, int keep_ignored);
 int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms);

@@ -1,6 +1,8 @@
 /*
- * guest init: PID 1. Restarts envd when it exits, reaps orphans, and with --sudo accepts connections
- * for the root service. Each connection gets its own process, so no client can block this loop.
+ * guest init: PID 1. Restarts envd when it exits, and reaps orphans. --sudo is set under gVisor, where
+ * it also accepts connections for the root service and mounts a /proc that caches little. There is no
+ * flag for /proc: sandboxes that boot after an upgrade of the node have a guest of their own age. Each
+ * connection gets its own process, so no client can block this loop.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -139,19 +141,20 @@ static int say_farewell(void) {
 }
 
 int init_main(int argc, char **argv) {
-  int sudo = argc > 1 && strcmp(argv[1], "--sudo") == 0;
-  if (argc < sudo + 3 || strcmp(argv[sudo + 1], "--") != 0) {
+  int gvisor = argc > 1 && strcmp(argv[1], "--sudo") == 0;
+  if (argc < gvisor + 3 || strcmp(argv[gvisor + 1], "--") != 0) {
     fputs("usage: guest init [--sudo] -- ARGV...\n", stderr);
     return 2;
   }
-  struct init init = {.argv = argv + sudo + 2, .delay_ms = FIRST_DELAY_MS, .listener = -1};
+  struct init init = {.argv = argv + gvisor + 2, .delay_ms = FIRST_DELAY_MS, .listener = -1};
   static const int watched[] = {SIGCHLD, SIGTERM, SIGINT};
   fill_stdio();
   syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
+  if (gvisor) limit_proc_cache();
   hide_token();
   reset_signals();
   watch_signals(watched, LENGTH(watched), 0);
-  if (sudo) init.listener = open_service();
+  if (gvisor) init.listener = open_service();
   start_daemon(&init);
 
   for (int more = 0;;) {

@@ -15,6 +15,8 @@ const sandboxTimeoutMs = 1_800_000
 interface Resources {
   readonly running: Sandbox
   readonly paused: Sandbox
+  /** Paused without memory. */
+  readonly filesOnly: Sandbox
   readonly snapshotId: string
   readonly template: string
   /** Value in the memory of the sandboxes and of the snapshot. */
@@ -80,14 +82,18 @@ suite('an upgrade and a rollback on gvisor', { timeout: 900_000 }, () => {
     const paused = await createSandbox()
     const { snapshotId } = await paused.createSnapshot()
     await paused.pause()
+    const filesOnly = await createSandbox()
+    await filesOnly.files.write('/home/user/secret', secret)
+    await filesOnly.pause({ keepMemory: false })
     const template = Template().fromBaseImage().runCmd(`echo ${secret} > /home/user/secret`)
     await Template.build(template, name, { ...connection, memoryMB: 256 })
-    return { running, paused, snapshotId, template: name, secret }
+    return { running, paused, filesOnly, snapshotId, template: name, secret }
   }
 
   async function checkResources({
     running,
     paused,
+    filesOnly,
     snapshotId,
     template,
     secret,
@@ -97,6 +103,9 @@ suite('an upgrade and a rollback on gvisor', { timeout: 900_000 }, () => {
     await paused.connect({ timeoutMs: sandboxTimeoutMs })
     assert.equal(await paused.files.read('/dev/shm/secret'), secret)
     await paused.pause()
+    await filesOnly.connect({ timeoutMs: sandboxTimeoutMs })
+    assert.equal(await filesOnly.files.read('/home/user/secret'), secret)
+    await filesOnly.pause({ keepMemory: false })
     const copy = await Sandbox.create(snapshotId, connection)
     assert.equal(await copy.files.read('/dev/shm/secret'), secret)
     const fromTemplate = await Sandbox.create(template, connection)

@@ -65,3 +65,13 @@ ending = f'received {received}' if received >= 0 else f'failed {errno.errorcode[
 with open('/tmp/result', 'w') as result:
     print(ending, file=result)
 `
+
+/** Runs eight times 100 processes that read their own folder of /proc, and writes a line after each 100. */
+export const manyProcessesSource = `
+import subprocess
+with open('/tmp/ended', 'w') as ended:
+    for _ in range(8):
+        for _ in range(100):
+            subprocess.run(['cat', '/proc/self/stat'], stdout=subprocess.DEVNULL)
+        print('100', file=ended, flush=True)
+`
