@@ -15,3 +15,9 @@ test('coreutils say "No space left on device" for a full disk (disk-full.ts)', a
   const error = await run('cp', ['/etc/os-release', '/dev/full']).catch((thrown: unknown) => thrown)
   assert.equal(isOutOfSpace(error), true)
 })
+
+test('runsc says it in lower case, somewhere in its log', () => {
+  const log = `{"msg":"error setting up FS: mkdir /proc/fs/root/.atoll: no space left on device","level":"error"}`
+  const cause = new Error(`runsc run: exit 128: ${log}`)
+  assert.ok(isOutOfSpace(new Error('runsc could not start the sandbox', { cause })))
+})

@@ -5,5 +5,8 @@ export const diskFull = 'disk_full'
 export function isOutOfSpace(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if ('code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) return true
-  return error.message.includes('No space left on device') || isOutOfSpace(error.cause)
+  return outOfSpace.test(error.message) || isOutOfSpace(error.cause)
 }
+
+/** Texts of C libraries, and of Go in lower case. */
+const outOfSpace = /no space left on device|disk quota exceeded/i

@@ -7,6 +7,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import { atoll, install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
+import { serverErrors } from '../server-errors.ts'
 import { runtimes, shell } from '../shell.ts'
 import { makeFileSystem } from './small-file-system.ts'
 import type { SmallFileSystem } from './small-file-system.ts'
@@ -133,7 +134,11 @@ for (const runtime of runtimes) {
           ),
         { timeoutMs: 600_000, intervalMs: 200 },
       )
-      assert.match(refusal, /507.*Not enough disk space on the node: creating a sandbox needs/s)
+      assert.match(
+        refusal,
+        /507.*Not enough disk space on the node: (creating a sandbox needs|it ran out)/s,
+        `${refusal}\n${await serverErrors(fileSystem.dir)}`,
+      )
       const status = await run(atoll, ['status'], { env: installation.env })
       assert.match(status, /problem +(disk space is scarce|the disk is full)/)
     })
