@@ -12,6 +12,7 @@ import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { toBatches } from './batches.ts'
+import { tryKill } from './marked-processes.ts'
 import { phases } from './phases.ts'
 import type { TestPhase } from './phases.ts'
 import { repeatFailedFiles } from './repeat-failed-files.ts'
@@ -43,6 +44,7 @@ const limitFactor = readLimitFactor()
 /** Loading the modules is most of the work of a small file. */
 const compileCache = join(root, 'node_modules/.cache/compiled')
 const noticeAfterMs = 60_000
+const checkLimitMinutes = 20
 const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -73,8 +75,17 @@ async function runChecks(): Promise<boolean> {
     cwd: root,
     env: { ...process.env, ...color },
     stdio: ['ignore', 'inherit', 'inherit'],
+    detached: true, // a process group of its own, so that one signal reaches all checks
   })
+  const isOver = AbortSignal.any([
+    interruption.signal,
+    AbortSignal.timeout(checkLimitMinutes * 60_000 * limitFactor),
+  ])
+  const kill = () => child.pid && tryKill(-child.pid, 'SIGKILL')
+  isOver.addEventListener('abort', kill)
   const [code] = await once(child, 'exit')
+  isOver.removeEventListener('abort', kill)
+  if (isOver.aborted) print('the checks were ended: they took too long, or the run was ended')
   heading(`check ${code === 0 ? 'passed' : 'FAILED'}`, phaseStarted)
   return code === 0
 }
@@ -89,8 +100,8 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
   }
   print(`\n== ${phase.name}`)
   const phaseStarted = performance.now()
-  const { alone = [], inTurns = [] } = phase
-  const absent = [...alone, ...inTurns].find((path) => !existsSync(join(root, path)))
+  const { alone = [], inTurns = [], first = [] } = phase
+  const absent = [...alone, ...inTurns, ...first].find((path) => !existsSync(join(root, path)))
   if (absent) throw new Error(`${absent} does not exist; correct the lists in tools/test/phases.ts`)
   await using prepared = await phase.prepare?.()
   const run = (path: string) => runFile(phase, path, prepared?.env)
@@ -103,7 +114,9 @@ async function runPhase(phase: TestPhase): Promise<boolean> {
     if (batch.fault) shared.push(batch.fault)
     return batch.outcomes
   }
-  const beside = files.filter((path) => !alone.includes(path) && !inTurns.includes(path))
+  const beside = files
+    .filter((path) => !alone.includes(path) && !inTurns.includes(path))
+    .toSorted((a, b) => Number(first.includes(b)) - Number(first.includes(a)))
   const turns = files.filter((path) => inTurns.includes(path))
   const last = files.filter((path) => alone.includes(path))
   const firstRuns = [

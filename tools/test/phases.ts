@@ -10,6 +10,8 @@ export interface TestPhase {
   readonly filesAtOnce: number
   /** Packages whose files share processes. */
   readonly batched?: readonly string[]
+  /** The files that take longest: the phase does not end with one of them alone. */
+  readonly first?: readonly string[]
   /** Files that need the machine for themselves: they fill its disk or its descriptors, or compare speeds. */
   readonly alone?: readonly string[]
   /** Files that run beside others, but not beside each other. */
@@ -28,8 +30,15 @@ export const phases: readonly TestPhase[] = [
       'tools/**/*.test.ts',
       'bench/src/**/*.test.ts',
     ],
-    filesAtOnce: 2,
+    // Many files wait for time limits.
+    filesAtOnce: 3,
     batched: ['apps/api'],
+    first: [
+      'tools/test/test-batch.test.ts',
+      'apps/server/src/main.test.ts',
+      'apps/server/src/fleet/fleet.test.ts',
+      'apps/server/src/tls/acme/acme.test.ts',
+    ],
     fileLimitMinutes: 10,
   },
   {
@@ -42,7 +51,7 @@ export const phases: readonly TestPhase[] = [
       'apps/api/src/component-tests/network/egress-refusals.test.ts',
       'apps/api/src/component-tests/builds/{build-files,dockerfile-builds,template-requests}.test.ts',
     ],
-    filesAtOnce: 2,
+    filesAtOnce: 3,
     batched: ['apps/api'],
     fileLimitMinutes: 10,
     prepare: preparePostgres,
@@ -53,7 +62,7 @@ export const phases: readonly TestPhase[] = [
     // Need several nodes or Ceph.
     excluded: ['tests/system/fleet/rig/**', 'tests/system/fleet/object*.test.ts'],
     // System tests mostly wait for processes.
-    filesAtOnce: 3,
+    filesAtOnce: 4,
     alone: [
       'administration/first-start',
       'administration/metrics',

@@ -34,6 +34,20 @@ test('the rows of a table count as cases of one test', async (t) => {
   assert.deepEqual([passed, passedCases, failures], [1, 4, ['other 2']])
 })
 
+test('a file that ends its process with status 0 before its last test has failed', async (t) => {
+  const { passed, failures } = await runCode(
+    t,
+    `test('good', () => {})
+     test('early', async () => {
+       await new Promise((resolve) => setTimeout(resolve, 500))
+       process.exit(0)
+     })
+     test('later', () => { throw new Error() })`,
+  )
+  assert.equal(passed, 1)
+  assert.deepEqual(failures, ['ended with status 0 before the end of "early", "later"'])
+})
+
 test('tests that pass, fail and are skipped are counted, and suites are not', async (t) => {
   const { passed, failures, output } = await runCode(
     t,

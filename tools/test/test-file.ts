@@ -44,6 +44,8 @@ function problemsOf(
   if (exit === undefined) problems.push(isAborted ? endedWithRun : describeHang(limitMs, tally))
   else if (exit !== success && tally.failedTests.length === 0) problems.push(exit)
   else if (isEmpty(tally)) problems.push(ranNoTest)
+  else if (exit === success && tally.unfinishedTests.length > 0)
+    problems.push(`${exit} before the end of ${listTests(tally.unfinishedTests)}`)
   return [...problems, ...left]
 }
 
@@ -59,7 +61,11 @@ export function describeHang(limitMs: number, { unfinishedTests }: TestTally): s
   if (unfinishedTests.length === 0) {
     return `${limit}: all tests had ended, but a listener, a timer or a child process kept it alive`
   }
-  const [shown, hidden] = [unfinishedTests.slice(0, 5), unfinishedTests.slice(5)]
+  return `${limit}; not ended: ${listTests(unfinishedTests)}`
+}
+
+function listTests(names: readonly string[]): string {
+  const [shown, hidden] = [names.slice(0, 5), names.slice(5)]
   const more = hidden.length > 0 ? ` and ${hidden.length} more` : ''
-  return `${limit}; not ended: ${shown.map((name) => JSON.stringify(name)).join(', ')}${more}`
+  return `${shown.map((name) => JSON.stringify(name)).join(', ')}${more}`
 }

@@ -8,6 +8,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { memoryFolder, memoryFolderVariable } from '@atoll/kit/testing/memory-folder'
 import { findMarked, markVariable, tryKill } from './marked-processes.ts'
 import type { MarkedProcess } from './marked-processes.ts'
 import { parseSteps } from './test-events.ts'
@@ -47,11 +48,15 @@ const reporter = join(import.meta.dirname, 'test-events.ts')
 
 export async function runTestProcess(tests: TestProcess): Promise<ProcessOutcome> {
   const folder = await mkdtemp(join(tmpdir(), 'atoll-test-run-'))
+  const inMemory = await mkdtemp(join(memoryFolder(), 'atoll-test-run-'))
   const eventsPath = join(folder, 'events')
   const mark = randomUUID()
   const started = performance.now()
   try {
-    const child = start(tests, eventsPath, mark)
+    const child = start(tests, eventsPath, {
+      [markVariable]: mark,
+      [memoryFolderVariable]: inMemory,
+    })
     const output = collectOutput(child)
     const exited = exitOf(child)
     const exit = await within(exited, tests)
@@ -70,18 +75,19 @@ export async function runTestProcess(tests: TestProcess): Promise<ProcessOutcome
       output: withoutSummary(output()),
     }
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    // A killed process leaves its stores.
+    for (const path of [folder, inMemory]) await rm(path, { recursive: true, force: true })
   }
 }
 
-function start(tests: TestProcess, eventsPath: string, mark: string): ChildProcess {
+function start(tests: TestProcess, eventsPath: string, variables: NodeJS.ProcessEnv): ChildProcess {
   const reporters = ['spec', 'stdout', reporter, eventsPath].map((value, index) =>
     index % 2 === 0 ? `--test-reporter=${value}` : `--test-reporter-destination=${value}`,
   )
   const args = [`--test-timeout=${tests.testLimitMs}`, ...reporters, ...tests.args]
   return spawn(process.execPath, args, {
     cwd: tests.root,
-    env: { ...process.env, ...tests.env, [markVariable]: mark },
+    env: { ...process.env, ...tests.env, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true, // a process group of its own, so that one signal reaches all of it
   })
