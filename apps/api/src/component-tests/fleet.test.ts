@@ -10,6 +10,7 @@ import { sql } from 'kysely'
 import { openDatabase } from '../db/stores.ts'
 import { startApiUnderTest } from '../sim/api.ts'
 import type { ApiUnderTest } from '../sim/api.ts'
+import { build } from '../sim/build-client.ts'
 
 const token = 'operators-only-token'
 const env = { ATOLL_ADMIN_TOKEN: token }
@@ -26,13 +27,17 @@ async function setUpTwoNodes() {
   }
 }
 
-async function createOn(api: ApiUnderTest, { nodeId }: SimulatedNode): Promise<string> {
+async function createOn(api: ApiUnderTest, node: SimulatedNode): Promise<string> {
+  await drainOthers(api, node)
+  return api.create({ timeout: 3600 })
+}
+
+async function drainOthers(api: ApiUnderTest, { nodeId }: SimulatedNode): Promise<void> {
   for (const id of ['sim', 'other']) {
     const status = id === nodeId ? 'ready' : 'draining'
     const options = { headers: { 'x-admin-token': token }, body: { status } }
     assert.equal((await api.call('POST', `/nodes/${id}`, options)).status, 204)
   }
-  return api.create({ timeout: 3600 })
 }
 
 async function statusOf(api: ApiUnderTest, id: string): Promise<number> {
@@ -214,6 +219,21 @@ test('a sandbox that was started again elsewhere ends on its old node, and its r
   assert.equal(await statusOf(api, id), 200)
   assert.ok(other.running.has(id))
 })
+
+for (const which of ['first', 'second'] as const) {
+  test(`the first build of a team avoids a drained node: only the ${which} takes new sandboxes`, async () => {
+    await using started = await setUpTwoNodes()
+    const { api, other } = started
+    const [ready, drained] = which === 'first' ? [api.node, other] : [other, api.node]
+    await drainOthers(api, ready)
+    await build(api, { name: 'ours' })
+    assert.deepEqual([ready.builds.templates.size, drained.builds.templates.size], [1, 0])
+    // Later builds need the layers of the first one.
+    await drainOthers(api, drained)
+    await build(api, { name: 'ours-too' })
+    assert.deepEqual([ready.builds.templates.size, drained.builds.templates.size], [2, 0])
+  })
+}
 
 test('the only node claims the records of an old Atoll version, and keeps its status', async () => {
   await using api = await startApiUnderTest({ env })

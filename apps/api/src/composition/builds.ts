@@ -56,7 +56,7 @@ export function startBuilds(
   const { stores, clock, log, processId, tokenSeed, limitsOf, checkKept } = core
   const { builds, buildLogs: logs, templates, teams, leases } = stores
   const checkNode = () => core.placing.check()
-  const homeOf = createBuildHome({ builds, fleet: core.fleet })
+  const homeOf = createBuildHome({ builds, fleet: core.fleet, placing: core.placing })
   const onEnded = () => sweeping.nudge()
   const builder = createBuilder({
     ...{ builds, logs, templates, findOrInstall, catalogue, homeOf, checkKept },
