@@ -1,4 +1,5 @@
 import type { Logger } from '@atoll/kit/log'
+import type { CatalogueParts } from './catalogue.ts'
 import { createEndChanges } from '../app/end-changes.ts'
 import type { LiveApis } from '../app/live-apis.ts'
 import { startLoop } from '../app/loop.ts'
@@ -64,6 +65,7 @@ interface Shared {
   readonly network: Network
   readonly access: SandboxAccess
   readonly findOrInstall: FindOrInstall
+  readonly catalogueNodes: CatalogueParts['nodes']
 }
 
 const settleLimitMs = 5_000
@@ -108,7 +110,7 @@ function createSandboxWork(core: Core) {
 }
 
 function createUseCases(
-  { core, network, access, findOrInstall }: Shared,
+  { core, network, access, findOrInstall, catalogueNodes }: Shared,
   parts: {
     readonly work: Work
     readonly pausing: Pausing
@@ -136,7 +138,7 @@ function createUseCases(
   return {
     sandboxes: createSandboxes({ ...work, templates, start, onEndChanged }),
     create: createSandboxCreation({
-      ...{ findOrInstall, launching, limitsOf, placing, rules: network.rules },
+      ...{ findOrInstall, catalogueNodes, launching, limitsOf, placing, rules: network.rules },
     }),
     ...{ launching, start, pausing, ending: work.ending },
     copying: createCopying({ ...work, snapshots, log, onEndChanged }),

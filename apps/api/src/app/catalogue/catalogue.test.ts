@@ -19,7 +19,11 @@ test('a wait past its limit ends with the progress of the install', async () => 
   const install = { progress: { label: 'Debian packages', fraction: 0.639 }, done }
   const catalogue = createCatalogue({
     entries: { read: unused, resourcesOf: unused, addInstalled: unused },
-    installs: { begin: () => install, find: () => install, failureOf: unused, close: unused },
+    nodes: { isOnSomeNode: unused },
+    installs: {
+      ...{ begin: () => install, beginInBackground: unused, find: () => install },
+      ...{ failureOf: unused, close: unused },
+    },
     isOnDemand: true,
   })
   const { signal } = new AbortController()

@@ -1,6 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { CatalogueTemplate, InstallProgress } from '../../domain/catalogue.ts'
 import type { CatalogueEntries } from './catalogue-entries.ts'
+import type { FleetCatalogue } from './fleet-catalogue.ts'
 import type { Install, Installs } from './installs.ts'
 
 /** Built-in templates, installed on demand for all teams. */
@@ -17,6 +18,10 @@ export interface Catalogue {
    * when the wait ends.
    */
   provide(template: CatalogueTemplate, signal: AbortSignal, limitMs?: number): Promise<void>
+  /** Whether a node that takes new sandboxes has the template. */
+  isOnSomeNode(template: CatalogueTemplate): boolean
+  /** Installs the template on the nodes that lack it, if teams may start an install. Returns at once. */
+  installOnOthers(template: CatalogueTemplate): void
 }
 
 export interface CatalogueView extends CatalogueTemplate {
@@ -26,11 +31,12 @@ export interface CatalogueView extends CatalogueTemplate {
 
 export function createCatalogue(ports: {
   readonly entries: CatalogueEntries
+  readonly nodes: Pick<FleetCatalogue, 'isOnSomeNode'>
   readonly installs: Installs
   /** Whether creates and teams may start an install. */
   readonly isOnDemand: boolean
 }): Catalogue {
-  const { entries, installs, isOnDemand } = ports
+  const { entries, nodes, installs, isOnDemand } = ports
 
   function view(template: CatalogueTemplate): CatalogueView {
     const progress = installs.find(template)?.progress
@@ -61,6 +67,10 @@ export function createCatalogue(ports: {
         )
       }
       await Promise.race(waits)
+    },
+    isOnSomeNode: ({ nodeTemplateId }) => nodes.isOnSomeNode(nodeTemplateId),
+    installOnOthers(template) {
+      if (isOnDemand) installs.beginInBackground(template)
     },
   }
 }

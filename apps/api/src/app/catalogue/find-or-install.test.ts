@@ -46,6 +46,8 @@ async function findWhileInstalling(lookupsBefore: number): Promise<Template> {
       findById: async () => entry,
       install: () => assert.fail('the template is installed'),
       provide: async () => {},
+      isOnSomeNode: () => assert.fail('not asked for'),
+      installOnOthers: () => assert.fail('the template is installed'),
     },
   })
   return findOrInstall({

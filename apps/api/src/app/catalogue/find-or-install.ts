@@ -11,6 +11,8 @@ export type FindOrInstall = (reference: {
   /** Name of the field in the request. */
   readonly field?: string
   readonly signal: AbortSignal
+  /** Whether it is enough that one node has the template. */
+  readonly isOneNodeEnough?: boolean
   /** Longest wait for an install. */
   readonly installLimitMs?: number
 }) => Promise<Template>
@@ -36,10 +38,14 @@ export function createFindOrInstall({
     return (await templates.locate(reference, teamId)) ? undefined : catalogue.find(name)
   }
 
-  return async ({ text, teamId, field, signal, installLimitMs }) => {
+  return async ({ text, teamId, field, signal, isOneNodeEnough, installLimitMs }) => {
     const found = await findTemplate(templates, text, teamId, field).catch(undefinedIfNotFound)
     const missing = await findMissing(text, teamId, found)
     if (missing) {
+      if (found && isOneNodeEnough && catalogue.isOnSomeNode(missing)) {
+        catalogue.installOnOthers(missing)
+        return found
+      }
       await catalogue.provide(missing, signal, installLimitMs)
       return findTemplate(templates, missing.alias, teamId, field)
     }

@@ -26,7 +26,7 @@ async function setup(installedOn: readonly ('a' | 'b')[] = []) {
     const install = fleet.member(id).catalogue.install(order, signal)
     for await (const { fraction } of install) assert.ok(fraction > 0)
   }
-  const catalogue = createFleetCatalogue(fleet)
+  const catalogue = createFleetCatalogue(fleet, { conditionOf: () => 'well' })
   const entries = createCatalogueEntries({
     nodes: catalogue,
     templates: {

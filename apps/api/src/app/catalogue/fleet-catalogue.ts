@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { limitConcurrency } from '@atoll/kit/limit-concurrency'
 import type { CatalogueNode, CatalogueTemplate, InstallProgress } from '../../domain/catalogue.ts'
 import type { Fleet, Member } from '../nodes/fleet.ts'
+import type { Placing } from '../nodes/placing.ts'
 
 /**
- * Catalogue of all nodes together. A template counts as installed once every node in reach that has answered has it, since
- * sandboxes of the installation's templates may start on any of them.
+ * Catalogue of all nodes together. A template counts as installed once every node in reach that has answered has it. While
+ * only some have it, sandboxes start on those.
  */
 export interface FleetCatalogue extends Pick<CatalogueNode, 'install'> {
   /**
@@ -15,6 +16,10 @@ export interface FleetCatalogue extends Pick<CatalogueNode, 'install'> {
   list(): Promise<readonly CatalogueTemplate[]>
   /** Whether the last list was made for the nodes that are in reach now. */
   isOfAllNodes(): boolean
+  /** Whether a node that takes new sandboxes has the template. */
+  isOnSomeNode(nodeTemplateId: string): boolean
+  /** False if the template is of the catalogue, and the node is not known to have it. */
+  mayStartOn(nodeId: string, nodeTemplateId: string): boolean
 }
 
 interface Answer {
@@ -27,9 +32,13 @@ const askLimitMs = 5_000
 /** The answers of a thousand nodes at once would hold up requests. */
 const asksAtOnce = 50
 
-export function createFleetCatalogue(fleet: Pick<Fleet, 'any' | 'ids' | 'member'>): FleetCatalogue {
+export function createFleetCatalogue(
+  fleet: Pick<Fleet, 'any' | 'ids' | 'member'>,
+  placing: Pick<Placing, 'conditionOf'>,
+): FleetCatalogue {
   const answers = new WeakMap<Member, Answer>()
   const ask = createAsking(answers)
+  const catalogueIds = new Set<string>()
   let listedIds: readonly string[] | undefined
 
   const inReach = (): Member[] => {
@@ -48,7 +57,15 @@ export function createFleetCatalogue(fleet: Pick<Fleet, 'any' | 'ids' | 'member'
     )
     answers.set(member, { ...answer, templates })
   }
+  const has = (member: Member, nodeTemplateId: string): boolean | undefined =>
+    answers.get(member)?.templates.find((one) => one.nodeTemplateId === nodeTemplateId)?.isInstalled
   return {
+    isOnSomeNode: (nodeTemplateId) =>
+      fleet
+        .ids()
+        .some((id) => placing.conditionOf(id) === 'well' && has(fleet.member(id), nodeTemplateId)),
+    mayStartOn: (nodeId, nodeTemplateId) =>
+      has(fleet.member(nodeId), nodeTemplateId) ?? !catalogueIds.has(nodeTemplateId),
     async list() {
       listedIds = fleet.ids()
       const members = inReach()
@@ -57,7 +74,9 @@ export function createFleetCatalogue(fleet: Pick<Fleet, 'any' | 'ids' | 'member'
       if (asked.length > 0) await Promise.race([all, sleep(patienceMs, undefined, { ref: false })])
       if (!members.some((one) => answers.has(one)))
         await Promise.any(asked).catch(() => Promise.all(asked))
-      return merge(members.flatMap((one) => answers.get(one)?.templates ?? []))
+      const templates = merge(members.flatMap((one) => answers.get(one)?.templates ?? []))
+      for (const { nodeTemplateId } of templates) catalogueIds.add(nodeTemplateId)
+      return templates
     },
     isOfAllNodes: () => listedIds === fleet.ids(),
     async *install(order, signal) {

@@ -10,6 +10,8 @@ export interface Installs {
   find(template: CatalogueTemplate): Install | undefined
   /** Returns why the last install failed; undefined if it succeeded or an install is in progress. */
   failureOf(template: CatalogueTemplate): Fault | undefined
+  /** Starts an install for which no request waits, unless one is in progress or has failed lately. */
+  beginInBackground(template: CatalogueTemplate): void
   close(): Promise<void>
 }
 
@@ -24,6 +26,9 @@ export interface InstallPorts {
   readonly log: Logger
 }
 
+/** Time from a failed install until a create may start the next one in the background. */
+const retryMs = 10 * 60_000
+
 /** Number of log entries about the progress of one install. */
 const progressSteps = 10
 
@@ -31,7 +36,7 @@ export function createInstalls(ports: InstallPorts): Installs {
   const { log } = ports
   const closing = new AbortController()
   const inProgress = new Map<string, Install>()
-  const failures = new Map<string, Fault>()
+  const failures = new Map<string, { readonly fault: Fault; readonly atMs: number }>()
 
   function begin(template: CatalogueTemplate): Install {
     const { nodeTemplateId: id, alias } = template
@@ -46,7 +51,7 @@ export function createInstalls(ports: InstallPorts): Installs {
       .finally(() => inProgress.delete(id))
       .then(resolve, (error: unknown) => {
         const fault = closing.signal.aborted ? stoppingFault() : Fault.from(error)
-        failures.set(id, fault)
+        failures.set(id, { fault, atMs: performance.now() })
         log.error({ err: error, event: 'template.install-failed', template: alias })
         reject(fault)
       })
@@ -56,7 +61,13 @@ export function createInstalls(ports: InstallPorts): Installs {
   return {
     begin: (template) => inProgress.get(template.nodeTemplateId) ?? begin(template),
     find: ({ nodeTemplateId }) => inProgress.get(nodeTemplateId),
-    failureOf: ({ nodeTemplateId }) => failures.get(nodeTemplateId),
+    failureOf: ({ nodeTemplateId }) => failures.get(nodeTemplateId)?.fault,
+    beginInBackground(template) {
+      const { nodeTemplateId: id } = template
+      const failedMs = failures.get(id)?.atMs ?? -Infinity
+      if (closing.signal.aborted || inProgress.has(id)) return
+      if (performance.now() - failedMs >= retryMs) begin(template)
+    },
     async close() {
       closing.abort()
       await Promise.allSettled([...inProgress.values()].map(({ done }) => done))

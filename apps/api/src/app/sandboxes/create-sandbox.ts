@@ -3,6 +3,7 @@ import { checkResources } from '../../domain/teams/limits.ts'
 import type { SandboxNetwork } from '../../domain/network/network.ts'
 import type { RunningSandbox } from '../../domain/sandboxes/sandbox.ts'
 import type { FindOrInstall } from '../catalogue/find-or-install.ts'
+import type { FleetCatalogue } from '../catalogue/fleet-catalogue.ts'
 import type { Placing } from '../nodes/placing.ts'
 import type { RuleFilling } from '../network/fill-rules.ts'
 import type { Launching } from './launch-sandbox.ts'
@@ -33,14 +34,17 @@ export function createSandboxCreation(ports: {
   readonly limitsOf: LimitsOf
   readonly rules: Pick<RuleFilling, 'check'>
   readonly placing: Pick<Placing, 'place'>
+  readonly catalogueNodes: Pick<FleetCatalogue, 'mayStartOn'>
 }): CreateSandbox {
-  const { findOrInstall, launching, limitsOf, rules, placing } = ports
+  const { findOrInstall, launching, limitsOf, rules, placing, catalogueNodes } = ports
   return async (request, signal) => {
     const { templateReference, timeoutSeconds, envVars, ...spec } = request
     const limits = await limitsOf(request.teamId)
     checkTimeout(timeoutSeconds, limits.maxSandboxSeconds)
-    const wanted = { text: templateReference, teamId: request.teamId, signal, installLimitMs }
-    const template = await findOrInstall(wanted)
+    const template = await findOrInstall({
+      ...{ text: templateReference, teamId: request.teamId, signal, installLimitMs },
+      isOneNodeEnough: true,
+    })
     const {
       id: templateId,
       buildId,
@@ -60,7 +64,8 @@ export function createSandboxCreation(ports: {
     await rules.check(request.teamId, request.network?.rules, 'network.rules')
     const plan = { spec: { ...spec, templateId, buildId, alias, parent, resources }, source }
     const shape = { nodeTemplateId: source.nodeTemplateId, ...resources }
-    return placing.place({ shape, nodeId: homeId, isDurable }, (nodeId) =>
+    const suits = (nodeId: string) => catalogueNodes.mayStartOn(nodeId, source.nodeTemplateId)
+    return placing.place({ shape, nodeId: homeId, isDurable, suits }, (nodeId) =>
       launching.launch({ ...plan, nodeId, limits, timeoutSeconds, envVars }, signal),
     )
   }

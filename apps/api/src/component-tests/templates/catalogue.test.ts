@@ -102,17 +102,65 @@ test('an installed template whose files are gone is installed again', async () =
   assert.equal(api.node.catalogue.requests.length, 2)
 })
 
-test('a node that joins later gets an installed template too', async () => {
+/** The template is installed on the first node. Then a node joins that lacks it. */
+async function setUpLateNode(env: Record<string, string> = {}) {
   const late = simulateNode(undefined, 'late')
   late.failAll(Code.Unavailable)
-  await using api = await startApiUnderTest({ others: [late] })
-  assert.equal((await api.call('POST', '/v2/sandboxes', { body })).status, 201)
-  assert.equal((await stateOf(api)).state, 'installed')
+  const admin = { headers: { 'x-admin-token': 'operators-only-token' } }
+  const api = await startApiUnderTest({
+    others: [late],
+    env: { ATOLL_ADMIN_TOKEN: 'operators-only-token', ...env },
+  })
+  const installed = await api.call('POST', '/admin/catalogue/tools/install', admin)
+  assert.equal(installed.status, 202)
+  await waitFor('the install', async () => (await stateOf(api)).state === 'installed')
   late.failAll(undefined)
   await waitFor('the late node', async () => (await stateOf(api)).state === 'absent')
-  assert.equal((await api.call('POST', '/v2/sandboxes', { body })).status, 201)
+  const setStatus = (id: string, status: string) =>
+    api.call('POST', `/nodes/${id}`, { ...admin, body: { status } })
+  return {
+    ...{ api, late, setStatus, create: () => api.call('POST', '/v2/sandboxes', { body }) },
+    [Symbol.asyncDispose]: () => api[Symbol.asyncDispose](),
+  }
+}
+
+test('a node that joins later gets an installed template too, and creates do not wait for it', async () => {
+  await using setup = await setUpLateNode()
+  const { api, late, create } = setup
+  const release = late.hold('install')
+  for (let count = 1; count <= 5; count += 1) assert.equal((await create()).status, 201)
+  assert.deepEqual([api.node.running.size, late.running.size], [5, 0])
+  await waitFor('the install', () => late.catalogue.requests.length === 1)
+  release()
+  await waitFor('its end', async () => (await stateOf(api)).state === 'installed')
+  await setup.setStatus('sim', 'draining')
+  assert.equal((await create()).status, 201)
+  assert.equal(late.running.size, 1)
+})
+
+test('creates wait for the install if no node has the template that takes new sandboxes', async () => {
+  await using setup = await setUpLateNode()
+  await setup.setStatus('sim', 'draining')
+  assert.equal((await setup.create()).status, 201)
+  assert.equal(setup.late.running.size, 1)
+})
+
+test('where only operators may install, creates use the nodes that have the template', async () => {
+  await using setup = await setUpLateNode({ ATOLL_INSTALL_TEMPLATES: 'by-operator' })
+  const { api, late, create } = setup
+  for (let count = 1; count <= 5; count += 1) assert.equal((await create()).status, 201)
+  assert.deepEqual([api.node.running.size, late.running.size], [5, 0])
+  assert.equal(late.catalogue.requests.length, 0)
+})
+
+test('a failed install on the late node is not tried again by each create', async () => {
+  await using setup = await setUpLateNode()
+  const { api, late, create } = setup
+  late.fail('install', Code.Unavailable)
+  assert.equal((await create()).status, 201)
+  await waitFor('the failure', async () => (await stateOf(api)).state === 'failed')
+  assert.equal((await create()).status, 201)
   assert.equal(late.catalogue.requests.length, 1)
-  assert.equal((await stateOf(api)).state, 'installed')
 })
 
 test('a name with a tag or a namespace, or of the team itself, installs nothing', async () => {
