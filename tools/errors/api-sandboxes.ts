@@ -97,8 +97,8 @@ export const apiSandboxErrors: EntryGroup = {
       'Send `memory: false` to boot from the files, or wait for the node that paused it.',
     ],
     objects_unavailable: [
-      'What the sandbox needs is in the object store, which does not answer.',
-      'Try again later.',
+      'What the sandbox needs is in the object store, which does not answer. Or a node is forgotten, and the store cannot be asked what it has of the node.',
+      'Try again later. If the message names an object that cannot be read, restore or remove it first.',
     ],
     sandbox_content_missing: [
       'The node of the paused sandbox does not answer, and the object store does not have its newest content.',

@@ -147,7 +147,10 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'The object store lacks what a node wants to fetch.',
       'Start the node that has it; restore the object if the bucket lost it.',
     ],
-    object_unreadable: ['A newer release wrote the objects.', 'Upgrade the node.'],
+    object_unreadable: [
+      'A newer release wrote the objects. Or the store is asked what a forgotten node has uploaded, and an object is damaged or its key is missing.',
+      'Upgrade the node, restore the key, or restore or remove the object.',
+    ],
     objects_disabled: [
       'The node has no object store, so it cannot fetch anything.',
       'Set `ATOLL_S3_BUCKET` and the settings beside it on all nodes.',
@@ -213,7 +216,7 @@ both. The reason travels in the header \`atoll-reason\`.`,
       'Wait: files go a day after their last use.',
     ],
     too_many_ids: [
-      'A request for last lines names more than 100 sandboxes.',
+      'A request for last lines names more than 100 sandboxes, or one for stored contents more than 200.',
       'Report this: the API checks the number before.',
     ],
     wait_timeout: [

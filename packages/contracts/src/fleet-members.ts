@@ -85,5 +85,5 @@ export const forgetNode = defineOperation({
   auth: 'admin',
   params: z.object({ memberID: Text.max(64) }),
   replies: { 200: { description: 'What this call has done', body: ForgottenNode } },
-  errors: [400, 404, 409, 500],
+  errors: [400, 404, 409, 500, 503],
 })

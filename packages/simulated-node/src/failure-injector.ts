@@ -12,6 +12,7 @@ export type Operation =
   | 'keepMemory'
   | 'resume'
   | 'fetch'
+  | 'findStored'
   | 'network'
   | 'snapshot'
   | 'deleteSnapshot'

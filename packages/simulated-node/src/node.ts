@@ -29,6 +29,7 @@ import type {
 } from './sandbox.ts'
 import { simulateSandboxes } from './sandboxes.ts'
 import { simulateSnapshots } from './snapshots.ts'
+import { simulateStored } from './stored.ts'
 import { simulateUsage } from './usage.ts'
 import type { SimulatedUsage } from './usage.ts'
 import { simulateWarmPool } from './warm-pool.ts'
@@ -155,8 +156,7 @@ export function simulateNode(
   const snapshots = simulateSnapshots(state, keeping)
   const [changes, connections] = [simulateChanges(state), simulateConnections(state)]
   const [builds, catalogue] = [simulateBuilds(state), simulateCatalogue(failures)]
-  const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
-  const hasTemplate = (id: string) => builtIn.includes(id) || builds.templates.has(id)
+  const hasTemplate = (id: string) => canUseTemplate(id, builds, objects)
   const sandboxes = simulateSandboxes(state, { snapshots, warmPool, hasTemplate })
   const agent = simulateAgent(nodeId, events)
   const getNode = () => {
@@ -167,6 +167,7 @@ export function simulateNode(
     ...{ getNode, ...sandboxes.methods, ...pauses.methods, ...snapshots.methods },
     ...{ ...warmPool.methods, ...usage.methods, ...logs.methods, ...builds.methods },
     ...{ ...catalogue.methods, ...changes.methods, ...connections.methods },
+    ...simulateStored(state),
   }
   return {
     transport: createRouterTransport((router) => router.service(NodeService, methods), {
@@ -194,6 +195,18 @@ export function simulateNode(
       return events.followers
     },
   }
+}
+
+const builtIn = [...simulatedFacts.templateIds, simulatedCatalogueTemplate]
+
+/** Whether the node has a template, or can fetch it. */
+function canUseTemplate(
+  id: string,
+  { templates }: Pick<SimulatedBuilds, 'templates'>,
+  objects: NodeState['objects'],
+): boolean {
+  if (builtIn.includes(id) || templates.has(id)) return true
+  return objects?.isDown === false && objects.templates.has(id)
 }
 
 function watchControls({ events, failures }: NodeState): WatchControls {

@@ -151,10 +151,11 @@ export function listPaused({ paused, objects }: Pick<NodeState, 'paused' | 'obje
   }))
 }
 
-function isStored(
+/** Whether the object store has this content of a sandbox. */
+export function isStored(
   objects: NodeState['objects'],
   sandboxId: string,
-  { keptGeneration = 0, keptId }: PausedSandbox,
+  { keptGeneration = 0, keptId }: Pick<PausedSandbox, 'keptGeneration' | 'keptId'>,
 ): boolean {
   const content = objects?.get(keyOf(sandboxId, keptGeneration))
   return content !== undefined && content.keptId === keptId

@@ -31,7 +31,11 @@ export interface SimulatedObjects extends Map<string, PausedSandbox> {
   readonly logs: Map<string, readonly SimulatedEntry[]>
   /** Files for build steps, keyed by `owner/hash`. */
   readonly buildFiles: Map<string, Buffer>
-  /** Makes reads of logs and build files fail, and their uploads get lost. */
+  /** Snapshots by ID, which a create fetches. */
+  readonly snapshots: Map<string, SimulatedSnapshot>
+  /** IDs of built templates, which a create fetches. */
+  readonly templates: Set<string>
+  /** Makes all but pauses fail: uploads of logs and build files get lost, and reads fail. */
   isDown: boolean
 }
 

@@ -47,7 +47,7 @@ export function simulateSnapshots(state: NodeState, { keepsMemory, sizeOf }: Sna
     /** Returns the number of boots that a new sandbox from this snapshot or template has had. */
     bootsOf(spec: SimulatedShape & Pick<SimulatedSandbox, 'snapshotId'>): number {
       if (spec.snapshotId === undefined) return 1
-      const snapshot = snapshots.get(spec.snapshotId)
+      const snapshot = snapshots.get(spec.snapshotId) ?? fetchStored(state, spec.snapshotId)
       if (!snapshot) throw notFound()
       const differs = (['templateId', 'cpuCount', 'memoryMb', 'diskSizeMb'] as const).some(
         (field) => snapshot[field] !== spec[field],
@@ -60,4 +60,10 @@ export function simulateSnapshots(state: NodeState, { keepsMemory, sizeOf }: Sna
       if (sandbox) snapshots.set(snapshotId, { ...sandbox, sandboxId, keepsMemory: keepsMemory() })
     },
   }
+}
+
+function fetchStored({ snapshots, objects }: NodeState, snapshotId: string) {
+  const stored = objects?.isDown ? undefined : objects?.snapshots.get(snapshotId)
+  if (stored) snapshots.set(snapshotId, stored)
+  return stored
 }

@@ -188,6 +188,8 @@ test('a snapshot of one node starts on the other with its memory', async () => {
     async () => (await first.client.listSnapshots({})).durableIds.includes(snapshotId),
     limit,
   )
+  const stored = await second.client.findStored({ snapshotIds: [snapshotId, 'other'] })
+  assert.deepEqual(stored.snapshotIds, [snapshotId])
   await second.client.createSandbox({ ...size, sandboxId: copyId, snapshotId, generation: 1 })
   await checkTraces(second, copyId)
   await second.client.killSandbox({ sandboxId: copyId, generation: 1 })
@@ -221,6 +223,8 @@ test('a template that one node built starts on the other, also after its agent r
     assert.match(found, /^built here\n.*No such file/)
     await second.client.killSandbox({ sandboxId, generation: 1 })
   }
+  const stored = await second.client.findStored({ templateIds: [templateId, 'other'] })
+  assert.deepEqual(stored.templateIds, [templateId])
   await check()
   await second.restart()
   await check()

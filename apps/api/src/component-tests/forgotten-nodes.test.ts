@@ -2,82 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitFor } from '@atoll/kit/wait'
-import { simulateNode } from '@atoll/simulated-node/node'
-import { simulateObjects } from '@atoll/simulated-node/objects'
 import { Code } from '@connectrpc/connect'
 import { createHeartbeats } from '../app/fleet/heartbeats.ts'
 import { createMembership } from '../app/fleet/membership.ts'
 import { beginKill, move } from '../domain/sandboxes/sandbox.ts'
 import type { Sandbox } from '../domain/sandboxes/sandbox.ts'
-import { beginResume, isDurable } from '../domain/sandboxes/sandbox-pause.ts'
-import { fleetWithoutNodes, manualClock, startApiUnderTest } from '../sim/api.ts'
+import { beginResume } from '../domain/sandboxes/sandbox-pause.ts'
 import { build, buildStatus } from '../sim/build-client.ts'
+import { setUpForgetting } from '../sim/forgetting.ts'
 import { listSnapshots, takeSnapshot } from '../sim/snapshot-client.ts'
-
-const adminToken = 'operators-only-token'
-const headers = { 'x-admin-token': adminToken }
-
-/** Two nodes. The first one is a member that sends no heartbeats from now on; `lose` also takes it off the network. */
-async function setUp(options: { readonly hasObjects?: boolean } = {}) {
-  const { hasObjects = true } = options
-  const objects = simulateObjects()
-  const simulate = (id: string) => simulateNode(undefined, id, hasObjects ? objects : undefined)
-  const [first, second] = [simulate('first'), simulate('second')]
-  const clock = manualClock(new Date().toISOString())
-  const api = await startApiUnderTest({
-    ...{ node: first, others: [second], clock, env: { ATOLL_ADMIN_TOKEN: adminToken } },
-    fleet: { ...fleetWithoutNodes, connect: () => ({ transport: first.transport, close() {} }) },
-  })
-  const setStatus = async (id: string, status: string) => {
-    const { status: code } = await api.call('POST', `/nodes/${id}`, { headers, body: { status } })
-    assert.equal(code, 204)
-  }
-  await setStatus('second', 'draining')
-  await api.withStores(async ({ fleet: store }) => {
-    const membership = createMembership({ store, clock })
-    const { secret } = await membership.createToken('node')
-    await membership.join({ secret, role: 'node', id: 'first' })
-    await store.noteHeartbeats([{ id: 'first', address: 'h:1', isStarting: false }], clock.now())
-  })
-  const forget = (id = 'first') => api.call('POST', `/fleet/members/${id}/forget`, { headers })
-  const record = async (id: string) => {
-    const found = await api.withStores(({ sandboxes }) => sandboxes.find(id))
-    return found ?? assert.fail(`no record of ${id}`)
-  }
-  return {
-    ...{ api, clock, first, second, setStatus, forget, record },
-    endUploads: () => void (objects.set = () => objects),
-    change: (id: string, how: (sandbox: Sandbox) => Sandbox) =>
-      api.withStores(({ sandboxes }) => sandboxes.update(id, how)),
-    async pause(id: string) {
-      assert.equal((await api.call('POST', `/sandboxes/${id}/pause`)).status, 204)
-    },
-    async untilDurable(id: string) {
-      await waitFor('the upload', async () => isDurable(await record(id)))
-    },
-    async lose() {
-      first.failAll(Code.Unavailable)
-      await setStatus('second', 'ready')
-      await api.restart()
-      clock.advance(61)
-    },
-    /** Forgets the node as a client does. Returns the sums. */
-    async forgetAll() {
-      const sums: Record<string, number> = {}
-      for (;;) {
-        const { status, json, text } = await forget()
-        assert.equal(status, 200, text)
-        const { isDone, ...counts } = Object(json)
-        for (const [name, count] of Object.entries<number>(counts)) {
-          sums[name] = (sums[name] ?? 0) + count
-        }
-        if (isDone) return sums
-        clock.advance(11)
-      }
-    },
-    [Symbol.asyncDispose]: () => api[Symbol.asyncDispose](),
-  }
-}
 
 const none = {
   ...{ endedRunning: 0, endedPaused: 0, finishedKills: 0 },
@@ -86,7 +19,7 @@ const none = {
 const gone = 'was lost with its node, which is gone for good'
 
 test('a node that may still work is not forgotten', async () => {
-  await using fleet = await setUp()
+  await using fleet = await setUpForgetting()
   const { api, clock, first } = fleet
   const id = await api.create({ timeout: 3600 })
   const tooEarly = await fleet.forget()
@@ -103,7 +36,7 @@ test('a node that may still work is not forgotten', async () => {
 })
 
 test('a node that was removed and still works is not forgotten', async () => {
-  await using fleet = await setUp()
+  await using fleet = await setUpForgetting()
   const { api, clock } = fleet
   const id = await api.create({ timeout: 3600 })
   await api.withStores(({ fleet: store }) => store.remove('first', clock.now()))
@@ -114,7 +47,7 @@ test('a node that was removed and still works is not forgotten', async () => {
 })
 
 test('running sandboxes and local paused ones end; uploaded ones resume elsewhere, or can be deleted', async () => {
-  await using fleet = await setUp()
+  await using fleet = await setUpForgetting()
   const { api, first, second } = fleet
   const [durable, deleted] = [await api.create({ timeout: 3600 }), await api.create()]
   for (const id of [durable, deleted]) {
@@ -155,7 +88,7 @@ test('running sandboxes and local paused ones end; uploaded ones resume elsewher
 })
 
 test('unfinished creates, pauses and resumes of a forgotten node end, or go back to paused', async () => {
-  await using fleet = await setUp()
+  await using fleet = await setUpForgetting()
   const { api } = fleet
   const make = () => api.create({ timeout: 3600 })
   const durable = await make()
@@ -184,7 +117,7 @@ test('unfinished creates, pauses and resumes of a forgotten node end, or go back
 })
 
 test('snapshots and templates that only the node had are lost; those in the object store start elsewhere', async () => {
-  await using fleet = await setUp()
+  await using fleet = await setUpForgetting()
   const { api, first, second } = fleet
   const source = await api.create({ timeout: 3600 })
   const kept = await takeSnapshot(api, source, 'kept')
@@ -228,7 +161,7 @@ test('snapshots and templates that only the node had are lost; those in the obje
 })
 
 test('a crash in the middle costs nothing: the api continues by itself, or at the next call', async () => {
-  await using fleet = await setUp({ hasObjects: false })
+  await using fleet = await setUpForgetting({ hasObjects: false })
   const { api, clock } = fleet
   const first = await api.create({ timeout: 3600 })
   await fleet.lose()
@@ -244,7 +177,7 @@ test('a crash in the middle costs nothing: the api continues by itself, or at th
 })
 
 test('thousands of records end in batches', async () => {
-  await using fleet = await setUp()
+  await using fleet = await setUpForgetting()
   const { api } = fleet
   const id = await api.create({ timeout: 3600 })
   const total = 1_200
@@ -272,7 +205,7 @@ test('thousands of records end in batches', async () => {
 })
 
 test('a forgotten node never joins again, and its heartbeats and renewals are refused with the reason', async () => {
-  await using fleet = await setUp()
+  await using fleet = await setUpForgetting()
   const { api, clock, first } = fleet
   const running = await api.create({ timeout: 3600 })
   await fleet.lose()

@@ -50,6 +50,7 @@ export async function startFleet(core: Core, parts: FleetParts): Promise<Started
   })
   const forgetting = createForgetting({
     ...{ members: stores.fleet, sandboxes: stores.sandboxes, files: stores.nodeFiles },
+    ...{ snapshots: stores.snapshots, builds: stores.builds },
     ...{ fleet, connect, clock, log, lostMs: parts.lostSeconds * 1000 },
     recoverResumes: (nodeId) => recoverResumes(nodeId),
   })

@@ -8,6 +8,7 @@ import type { Reading } from './metrics.ts'
 import type { Ingress, NetworkRules } from '@atoll/contracts/network/rules'
 import type { OnNode } from './sandboxes/sandbox-pause.ts'
 import type { Resources } from './template.ts'
+import type { Uploaded } from './uploaded.ts'
 
 /**
  * A sandbox with the generation that a call is meant for. The node refuses the call with a `sandbox_superseded` fault if
@@ -81,6 +82,11 @@ export interface SandboxNode {
    * that this node has. For nodes with an object store only.
    */
   deleteObjects(sandboxes: readonly SandboxRef[], signal: AbortSignal): Promise<void>
+  /**
+   * Returns those of these contents that the object store has, whichever node uploaded them. For nodes with an object store only, and
+   * for at most 200 contents. Undefined: the node is of a release that cannot be asked. Fault: `objects_unavailable`.
+   */
+  findStored(wanted: Uploaded, signal: AbortSignal): Promise<Uploaded | undefined>
   find(id: string, signal: AbortSignal): Promise<OnNode>
   /** Lists running, paused and quarantined sandboxes by ID. */
   list(signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<OnNode>>>

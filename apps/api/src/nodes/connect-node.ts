@@ -113,7 +113,9 @@ function sandboxMethods(
 }
 
 /** Methods that also concern the object store. */
-function movingMethods(client: NodeClient): Pick<SandboxNode, 'fetch' | 'kill' | 'deleteObjects'> {
+function movingMethods(
+  client: NodeClient,
+): Pick<SandboxNode, 'fetch' | 'kill' | 'deleteObjects' | 'findStored'> {
   return {
     async fetch({ id, keptId = '', ...content }, signal) {
       const request = { sandboxId: id, keptId, ...content, waitSeconds: fetchWaitSeconds }
@@ -133,6 +135,26 @@ function movingMethods(client: NodeClient): Pick<SandboxNode, 'fetch' | 'kill' |
     async deleteObjects(ended, signal) {
       const sandboxes = ended.map(({ id, generation }) => ({ sandboxId: id, generation }))
       await client.deleteObjects({ sandboxes }, { signal })
+    },
+    async findStored({ contents, snapshotIds, nodeTemplateIds }, signal) {
+      const request = {
+        contents: contents.map(({ id, ...content }) => ({ sandboxId: id, ...content })),
+        snapshotIds: [...snapshotIds],
+        templateIds: [...nodeTemplateIds],
+      }
+      try {
+        const found = await client.findStored(request, { signal })
+        return {
+          contents: found.contents.map(({ sandboxId: id, keptGeneration, keptId }) => ({
+            ...{ id, keptGeneration, keptId },
+          })),
+          snapshotIds: found.snapshotIds,
+          nodeTemplateIds: found.templateIds,
+        }
+      } catch (error) {
+        if (ConnectError.from(error).code === Code.Unimplemented) return undefined
+        return throwNodeFault(error)
+      }
     },
   }
 }

@@ -19,6 +19,9 @@ import {
 
 type Service = ServiceImpl<typeof NodeService>
 
+/** Bounds how long the object store is asked for one call. */
+const maxStoredQuery = 200
+
 /** Methods that change sandboxes. */
 export function sandboxMethods(
   sandboxes: Sandboxes,
@@ -81,7 +84,7 @@ export function sandboxMethods(
 export function movingMethods(
   sandboxes: Pick<Sandboxes, 'kill'>,
   objects: ObjectAccess,
-): Pick<Service, 'fetchSandbox' | 'killSandbox' | 'deleteObjects'> {
+): Pick<Service, 'fetchSandbox' | 'killSandbox' | 'deleteObjects' | 'findStored'> {
   return {
     async fetchSandbox({ sandboxId, keptGeneration, keptId, generation, boot, waitSeconds }) {
       checkId(sandboxId)
@@ -106,6 +109,22 @@ export function movingMethods(
       for (const { sandboxId } of ended) checkId(sandboxId)
       await objects.deleteEnded(ended)
       return {}
+    },
+
+    async findStored({ contents, snapshotIds, templateIds }, { signal }) {
+      const paused = contents.flatMap(({ sandboxId, keptId }) => [sandboxId, keptId])
+      const count = contents.length + snapshotIds.length + templateIds.length
+      if (count > maxStoredQuery) {
+        const message = `Ask for at most ${maxStoredQuery} contents at a time, not ${count}`
+        throw new Fault('invalid', 'too_many_ids', message)
+      }
+      ;[...paused, ...snapshotIds, ...templateIds].forEach(checkId)
+      const found = await objects.findStored({ contents, snapshotIds, templateIds }, signal)
+      return {
+        contents: [...found.contents],
+        snapshotIds: [...found.snapshotIds],
+        templateIds: [...found.templateIds],
+      }
     },
   }
 }

@@ -27,6 +27,7 @@ export function testObjectsContract(
     after(() => nodes[Symbol.asyncDispose]())
     testLogs(() => nodes)
     testBuildFiles(() => nodes)
+    testStored(() => nodes)
   })
 }
 
@@ -84,6 +85,39 @@ function testBuildFiles(nodes: () => NodesWithObjects): void {
     assert.equal((await first.findBuildFiles({ ownerId, hash })).present, true)
     await waitFor('the upload of the files', () => isPresent(ownerId))
     assert.equal(await isPresent(`${ownerId}-other`), false)
+  })
+}
+
+function testStored(nodes: () => NodesWithObjects): void {
+  const nothing = { contents: [], snapshotIds: [], templateIds: [] }
+
+  test('a paused sandbox that one node has uploaded is found by another, by the name of its content', async () => {
+    const { first, second } = nodes()
+    const sandboxId = `i${randomLabel(20)}`
+    await first.createSandbox({ ...size, sandboxId, generation: 1 })
+    await first.pauseSandbox({ sandboxId, keepMemory: false, generation: 1 })
+    const { sandbox } = await first.getSandbox({ sandboxId })
+    const { keptGeneration, keptId } = sandbox ?? assert.fail('the sandbox is gone')
+    const find = async (content: object) => {
+      const contents = [{ sandboxId, keptGeneration, keptId, ...content }]
+      const found = await second.findStored({ ...nothing, contents })
+      return found.contents.map((one) => [one.sandboxId, one.keptGeneration, one.keptId])
+    }
+    await waitFor('the upload', async () => (await find({})).length === 1)
+    assert.deepEqual(await find({}), [[sandboxId, keptGeneration, keptId]])
+    assert.deepEqual(await find({ keptId: 'other' }), [])
+    assert.deepEqual(await find({ keptGeneration: keptGeneration + 1 }), [])
+    await first.killSandbox({ sandboxId, generation: 1, deleteObjects: true })
+  })
+
+  test('snapshots and templates that no node has uploaded are not found, and questions have a limit', async () => {
+    const { second } = nodes()
+    const unknown = { ...nothing, snapshotIds: ['unknown'], templateIds: ['unknown'] }
+    const { contents, snapshotIds, templateIds } = await second.findStored(unknown)
+    assert.deepEqual([contents, snapshotIds, templateIds], [[], [], []])
+    const many = Array.from({ length: 101 }, (_, index) => `id${index}`)
+    const query = { ...nothing, snapshotIds: many, templateIds: many }
+    await failsWith(Code.InvalidArgument, second.findStored(query))
   })
 }
 

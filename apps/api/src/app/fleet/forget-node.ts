@@ -9,13 +9,18 @@ import type { Logger } from '@atoll/kit/log'
 import type { FleetMember, FleetStore, NodeAddress } from '../../domain/fleet-member.ts'
 import type { NodeLink } from '../../domain/node.ts'
 import type { NodeFileStore } from '../../domain/node-files.ts'
-import { endWithNode } from '../../domain/sandboxes/lost-node.ts'
+import type { BuildStore } from '../../domain/builds/build.ts'
+import { endWithNode, maybeUploaded } from '../../domain/sandboxes/lost-node.ts'
 import type { SandboxState } from '../../domain/sandboxes/sandbox.ts'
-import type { SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import { isSameContent } from '../../domain/sandboxes/sandbox-pause.ts'
+import type { LostSandbox, SandboxStore } from '../../domain/sandboxes/sandbox-store.ts'
+import type { SnapshotStore } from '../../domain/snapshot.ts'
 import { startLoop } from '../loop.ts'
 import type { Loop } from '../loop.ts'
 import type { Fleet } from '../nodes/fleet.ts'
 import type { RecoverResumes } from '../sandboxes/recover-resumes.ts'
+import { createAskUploaded } from './ask-uploaded.ts'
+import { noteUploads } from './note-uploaded.ts'
 
 export interface ForgottenNode {
   /** Whether nothing is left to do. If not, call again. */
@@ -36,8 +41,8 @@ export interface ForgottenNode {
 
 export interface Forgetting {
   /**
-   * Marks a node as gone for good, and ends some of its records. Throws a fault if the node may still work. Call again until
-   * it is done.
+   * Marks a node as gone for good, and ends some of its records. Throws a fault if the node may still work, or if the object
+   * store cannot be asked what the node has uploaded. Call again until it is done.
    */
   forget(nodeId: string): Promise<ForgottenNode>
   /** Ends what is left of nodes that were forgotten: after a crash, and of requests that were under way. */
@@ -48,7 +53,9 @@ interface ForgetPorts {
   readonly members: Pick<FleetStore, 'findMember' | 'forget' | 'listForgotten' | 'lastSeen'>
   readonly sandboxes: Pick<SandboxStore, 'listLostWith' | 'countPausedOf' | 'update'>
   readonly files: NodeFileStore
-  readonly fleet: Pick<Fleet, 'ids' | 'member'>
+  readonly snapshots: Pick<SnapshotStore, 'markDurable'>
+  readonly builds: Pick<BuildStore, 'markDurable'>
+  readonly fleet: Pick<Fleet, 'ids' | 'member' | 'members'>
   /** Opens a connection to a node, also to one that was removed. */
   connect(node: Omit<NodeAddress, 'seenAt'>): {
     readonly link: Pick<NodeLink, 'describe'>
@@ -65,7 +72,6 @@ interface ForgetPorts {
 const disconnectMs = 10_000
 /** Keeps the answer to a request well below the time limits of clients. */
 const batch = 500
-const page = 100
 const answerLimitMs = 5_000
 const intervalMs = 30_000
 /** Leaves a new node to the request of the operator, who wants to know what became of its sandboxes. */
@@ -141,45 +147,48 @@ async function endBatch(ports: ForgetPorts, nodeId: string): Promise<ForgottenNo
   const { sandboxes, files, clock, recoverResumes } = ports
   // A resume that no process works on any more leaves a paused sandbox.
   await recoverResumes(nodeId)
-  const ended = await endSandboxes(ports, nodeId)
-  const lost = await files.failLost(nodeId, batch, clock.now())
-  const isDone = !ended.isMore && lost.snapshots + lost.templates < batch
+  const found = await sandboxes.listLostWith(nodeId, batch)
+  const builds = await files.listLost(nodeId, batch)
+  // The node may have uploaded contents while no api reached it. Nothing ends before that is known.
+  const ask = createAskUploaded(ports.fleet, nodeId)
+  await noteUploads(ports, ask, nodeId, { sandboxes: found, builds })
+  const counts = await endSandboxes(ports, nodeId, found)
+  const buildIds = builds.map(({ buildId }) => buildId)
+  const lost = await files.failLost(nodeId, buildIds, clock.now())
+  const isDone = found.length < batch && builds.length < batch
   if (isDone) await handOver(ports, nodeId)
   return {
-    ...{ isDone, ...ended.counts },
+    ...{ isDone, ...counts },
     keptPaused: isDone ? await sandboxes.countPausedOf(nodeId) : 0,
     ...{ lostSnapshots: lost.snapshots, lostTemplates: lost.templates },
   }
 }
 
-/** Ends up to a batch of sandboxes. Others, whose content another node is fetching, stay. */
-async function endSandboxes({ sandboxes, clock }: ForgetPorts, nodeId: string) {
+/** Ends sandboxes, except those whose content is in the object store, or is not the one that the store was asked for. */
+async function endSandboxes(
+  ports: Pick<ForgetPorts, 'sandboxes' | 'clock'>,
+  nodeId: string,
+  found: readonly LostSandbox[],
+) {
   const counts = { endedRunning: 0, endedPaused: 0, finishedKills: 0 }
-  let after = ''
-  for (let ended = 0; ended < batch;) {
-    const ids = await sandboxes.listLostWith(nodeId, { after, limit: page })
-    for (const id of ids) {
-      const before = await endOne({ sandboxes, clock }, nodeId, id)
-      if (before === undefined) continue
-      ended += 1
-      counts[countOf(before)] += 1
-    }
-    const last = ids.at(-1)
-    if (last === undefined || ids.length < page) return { counts, isMore: false }
-    after = last
+  for (const sandbox of found) {
+    const before = await endOne(ports, nodeId, sandbox)
+    if (before !== undefined) counts[countOf(before)] += 1
   }
-  return { counts, isMore: true }
+  return counts
 }
 
 /** Returns the state that the sandbox had. Undefined: it does not end. */
 async function endOne(
   { sandboxes, clock }: Pick<ForgetPorts, 'sandboxes' | 'clock'>,
   nodeId: string,
-  id: string,
+  found: LostSandbox,
 ): Promise<SandboxState | undefined> {
   let before: SandboxState | undefined
-  await sandboxes.update(id, (current) => {
-    const after = endWithNode(current, nodeId, clock.now())
+  await sandboxes.update(found.id, (current) => {
+    const content = maybeUploaded(current)
+    const isAsked = content === undefined || isSameContent(content, found)
+    const after = isAsked ? endWithNode(current, nodeId, clock.now()) : current
     before = after === current ? undefined : current.state
     return after
   })

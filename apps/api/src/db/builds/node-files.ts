@@ -1,14 +1,15 @@
 import type { Kysely, Transaction } from 'kysely'
 import { failures } from '../../domain/builds/build.ts'
-import type { LostFiles, NodeFileStore } from '../../domain/node-files.ts'
+import type { LostBuild, LostFiles, NodeFileStore } from '../../domain/node-files.ts'
 import { batches } from '../batches.ts'
 import type { Schema } from '../schema.ts'
 import { toFailed } from './build-rows.ts'
 
 export function sqlNodeFileStore(db: Kysely<Schema>): NodeFileStore {
   return {
-    failLost: (nodeId, limit, now) =>
-      db.transaction().execute((transaction) => failLost(transaction, nodeId, limit, now)),
+    listLost: (nodeId, limit) => listLost(db, nodeId, limit),
+    failLost: (nodeId, buildIds, now) =>
+      db.transaction().execute((transaction) => failLost(transaction, nodeId, buildIds, now)),
     async handOver(nodeId, toNodeId, what) {
       const to = { node_id: toNodeId }
       const snapshots = db.updateTable('snapshots').set(to).where('node_id', '=', nodeId)
@@ -22,25 +23,46 @@ export function sqlNodeFileStore(db: Kysely<Schema>): NodeFileStore {
   }
 }
 
-async function failLost(
-  db: Transaction<Schema>,
-  nodeId: string,
-  limit: number,
-  now: Date,
-): Promise<LostFiles> {
-  const found = await db
+function selectLost(db: Kysely<Schema>, nodeId: string) {
+  return db
     .selectFrom('template_builds')
-    .select('id')
-    .where('node_id', '=', nodeId)
+    .where('template_builds.node_id', '=', nodeId)
     .where('status', '=', 'ready')
     .where('node_template_id', 'is not', null)
     .where('is_durable', '=', 0)
+}
+
+async function listLost(db: Kysely<Schema>, nodeId: string, limit: number): Promise<LostBuild[]> {
+  const rows = await selectLost(db, nodeId)
+    .leftJoin('snapshots', 'snapshots.build_id', 'template_builds.id')
+    .select(['template_builds.id', 'node_template_id', 'snapshots.id as snapshot_id'])
+    .$narrowType<{ node_template_id: string }>()
     .limit(limit)
-    // Sweeps of other nodes note at the same time what the object store has.
-    .forUpdate()
     .execute()
-  let snapshots = 0
-  for (const batch of batches(found.map(({ id }) => id))) {
+  return rows.map((row) => ({
+    buildId: row.id,
+    nodeTemplateId: row.node_template_id,
+    snapshotId: row.snapshot_id ?? undefined,
+  }))
+}
+
+async function failLost(
+  db: Transaction<Schema>,
+  nodeId: string,
+  buildIds: readonly string[],
+  now: Date,
+): Promise<LostFiles> {
+  let [snapshots, total] = [0, 0]
+  for (const ids of batches(buildIds)) {
+    const found = await selectLost(db, nodeId)
+      .select('id')
+      .where('id', 'in', ids)
+      // Sweeps of other nodes note at the same time what the object store has.
+      .forUpdate()
+      .execute()
+    if (found.length === 0) continue
+    const batch = found.map(({ id }) => id)
+    total += batch.length
     const { numDeletedRows } = await db
       .deleteFrom('snapshots')
       .where('build_id', 'in', batch)
@@ -52,5 +74,5 @@ async function failLost(
       .where('id', 'in', batch)
       .execute()
   }
-  return { snapshots, templates: found.length - snapshots }
+  return { snapshots, templates: total - snapshots }
 }

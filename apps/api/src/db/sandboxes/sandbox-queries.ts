@@ -81,25 +81,26 @@ export function sandboxQueries(db: Kysely<Schema>, keyRing: KeyRing): Queries {
   }
 }
 
+/** States of sandboxes that can continue from the object store. */
+const keptStates = ['paused', 'resuming'] as const
 const liveStates = sandboxStates.filter((state) => state !== 'ended')
 
 function lossQueries(db: Kysely<Schema>): Pick<Queries, 'listLostWith' | 'countPausedOf'> {
   return {
-    async listLostWith(nodeId, { after, limit }) {
+    async listLostWith(nodeId, limit) {
       // `coalesce`: a comparison with null is neither true nor false. No generation and no time is negative.
       const isDurable = sql<boolean>`coalesce(kept_generation, -1) = coalesce(durable_generation, -2)
         and coalesce(kept_end_at, -1) = coalesce(end_at, -2)`
       const rows = await db
         .selectFrom('sandboxes')
-        .select('id')
+        .select(['id', 'state', 'end_at'])
+        .select(['kept_end_at', 'kept_generation', 'kept_id', 'durable_generation'])
         .where('node_id', '=', nodeId)
         .where('state', 'in', liveStates)
-        .where(({ not, and, eb }) => not(and([eb('state', '=', 'paused'), isDurable])))
-        .where('id', '>', after)
-        .orderBy('id')
+        .where(({ not, and, eb }) => not(and([eb('state', 'in', keptStates), isDurable])))
         .limit(limit)
         .execute()
-      return rows.map(({ id }) => id)
+      return rows.map((row) => ({ id: row.id, state: toState(row.state), ...toContent(row) }))
     },
     async countPausedOf(nodeId) {
       const { total } = await db

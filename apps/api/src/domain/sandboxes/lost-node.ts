@@ -1,6 +1,8 @@
-import { isDurable } from './sandbox-pause.ts'
+import type { PausedContent } from '../uploaded.ts'
+import { isDurable, isSameContent, noteContent } from './sandbox-pause.ts'
 import { end } from './sandbox.ts'
 import type { Sandbox } from './sandbox.ts'
+import type { LostSandbox } from './sandbox-store.ts'
 
 const lost = 'was lost with its node, which is gone for good'
 
@@ -12,4 +14,22 @@ export function endWithNode(sandbox: Sandbox, nodeId: string, now: Date): Sandbo
   if (sandbox.state === 'ended' || sandbox.nodeId !== nodeId || isDurable(sandbox)) return sandbox
   const isKept = sandbox.state === 'paused'
   return end(sandbox, now, isKept ? `${lost}, before its content was uploaded` : lost)
+}
+
+/** Returns the content that the object store may have although the record does not say so. Undefined: none that has a name. */
+export function maybeUploaded(sandbox: LostSandbox): PausedContent | undefined {
+  const { id, state, keptGeneration, keptId } = sandbox
+  const isKept = state === 'paused' || state === 'resuming'
+  if (!isKept || isDurable(sandbox)) return undefined
+  return keptGeneration === undefined || keptId === undefined
+    ? undefined
+    : { id, keptGeneration, keptId }
+}
+
+/** Notes that the object store has this content, unless the sandbox has another one by now. */
+export function noteUploaded(sandbox: Sandbox, nodeId: string, content: PausedContent): Sandbox {
+  const current = maybeUploaded(sandbox)
+  const isSame = current !== undefined && isSameContent(current, content)
+  if (!isSame || sandbox.nodeId !== nodeId) return sandbox
+  return noteContent(sandbox, { ...content, isDurable: true })
 }

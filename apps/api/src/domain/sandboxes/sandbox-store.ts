@@ -46,13 +46,10 @@ export interface SandboxStore {
   /** Lists the sandboxes of all teams that belong to a node, for its reconciler. */
   listOfNode(nodeId: string, states: readonly SandboxState[]): Promise<OwnedSandbox[]>
   /**
-   * Lists IDs of sandboxes whose only copy is on this node: neither ended, nor paused with all of their content in the object
-   * store. In order of their IDs, starting after `after`.
+   * Lists up to `limit` sandboxes whose only copy is on this node, as far as the database knows: neither ended, nor paused (or about
+   * to be resumed) with all of their content in the object store.
    */
-  listLostWith(
-    nodeId: string,
-    page: { readonly after: string; readonly limit: number },
-  ): Promise<string[]>
+  listLostWith(nodeId: string, limit: number): Promise<LostSandbox[]>
   /** Counts the paused sandboxes of a node. */
   countPausedOf(nodeId: string): Promise<number>
   /** Lists paused sandboxes of all nodes whose move is not finished. */
@@ -76,6 +73,11 @@ export interface SandboxSummary {
   readonly id: string
   readonly state: SandboxState
 }
+
+export type LostSandbox = Pick<
+  Sandbox,
+  'id' | 'state' | 'keptGeneration' | 'keptId' | 'durableGeneration'
+>
 
 export interface OwnedSandbox extends SandboxSummary {
   readonly nodeId: string

@@ -1,6 +1,7 @@
 import { Fault } from '@atoll/kit/fault'
 import type { LogEntry, LogQuery } from '../../domain/sandboxes/log.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { Uploaded } from '../../domain/sandboxes/uploaded.ts'
 import type { SandboxFetches } from './sandbox-fetches.ts'
 
 /** Operations of the object store that callers of this node need. */
@@ -17,6 +18,11 @@ export interface ObjectAccess {
   deleteObjects(kind: 'snapshots' | 'templates' | 'sandboxes', id: string): Promise<void>
   /** Deletes the objects of sandboxes that ended, up to a generation, unless this node has the sandbox. */
   deleteEnded(sandboxes: readonly EndedSandbox[]): Promise<void>
+  /**
+   * Returns those of these contents that the object store has with all that a fetch needs, whichever node uploaded them. Throws
+   * a fault when the store does not answer, or has an object that cannot be read.
+   */
+  findStored(wanted: Uploaded, signal: AbortSignal): Promise<Uploaded>
   /** The sandbox lives on another node, which answers for its objects from now on. */
   forgetSandbox(id: string): Promise<void>
   readonly fetchSandbox: SandboxFetches['fetch']
@@ -38,6 +44,7 @@ export const noObjects: ObjectAccess = {
   evictions: () => 0,
   deleteObjects: async () => {},
   deleteEnded: async () => refuse(),
+  findStored: async () => refuse(),
   forgetSandbox: async () => {},
   fetchSandbox: async () => refuse(),
   readLog: async () => refuse(),

@@ -23,6 +23,8 @@ import type { LinkedFolders } from '../../state/objects/linked-folders.ts'
 import { openMarks } from '../../state/objects/marks.ts'
 import type { Marks } from '../../state/objects/marks.ts'
 import { openLogNotes } from '../../state/objects/log-notes.ts'
+import { createFindStored } from '../../state/objects/find-stored.ts'
+import type { FindStored } from '../../state/objects/find-stored.ts'
 import { createNeededLayers } from '../../state/objects/needed-layers.ts'
 import { createNeeds } from '../../state/objects/needs.ts'
 import { openNotesFolder } from '../../state/objects/notes-folder.ts'
@@ -56,6 +58,7 @@ export interface NodeObjects {
   readonly snapshots: ObjectSnapshots
   readonly templates: ObjectTemplates
   readonly sandboxes: ObjectSandboxes
+  readonly findStored: FindStored
   readonly buildFiles: ObjectBuildFiles
   /** Files for build steps of this node and of the object store. */
   readonly archives: SharedBuildFiles
@@ -134,17 +137,20 @@ async function openIn(parts: ObjectParts, place: Place): Promise<NodeObjects> {
   const kept = await openLogsAndFiles(parts, place, { transfers, bundles, marks, links })
   const needed = createNeededLayers(bundles)
   const sweeps = [kept.logs.sweep, kept.buildFiles.sweep]
+  const bundled = {
+    snapshots: createObjectSnapshots({ ...shared, snapshots: host.snapshots }),
+    templates: createObjectTemplates({ ...shared, templates: files.templates }),
+    sandboxes: createObjectSandboxes({ ...shared, records: host.records, nodeId }),
+  }
   return {
-    ...{ marks, transfers, links, ...kept },
+    ...{ marks, transfers, links, ...kept, ...bundled },
+    findStored: createFindStored({ bundles, ...bundled }),
     isWorking: (signal) => acceptsObjects(store, nodeId, signal),
     collection: createLayerCollection({ store, condemned, needed, sweeps, onError }),
     deletions: await openDeletions({
       ...{ dir: join(dir, 'deletions'), bundles },
       onError: createOnError(parts.log, 'objects could not be deleted'),
     }),
-    snapshots: createObjectSnapshots({ ...shared, snapshots: host.snapshots }),
-    templates: createObjectTemplates({ ...shared, templates: files.templates }),
-    sandboxes: createObjectSandboxes({ ...shared, records: host.records, nodeId }),
     close: place.close,
   }
 }

@@ -104,6 +104,7 @@ function accessTo(parts: AccessParts): ObjectAccess {
       }
       uploads.nudge()
     },
+    findStored: objects.findStored,
     forgetSandbox: (id) => marks.removeWhere('sandboxes', ofSandbox(id)),
     fetchSandbox: fetches.fetch,
     async readLog(query) {

@@ -8,6 +8,7 @@ import type { ContentName } from '../../domain/sandboxes/content-name.ts'
 import type { FetchRequest } from '../../domain/sandboxes/fetch-request.ts'
 import { isEvicted } from '../../domain/sandboxes/sandbox.ts'
 import type { PausedSandbox } from '../../domain/sandboxes/sandbox.ts'
+import type { PausedContent } from '../../domain/sandboxes/uploaded.ts'
 import type { Bundles } from '@atoll/objects/bundles'
 import { damagedObject } from '@atoll/objects/frames'
 import { readFacts } from '@atoll/objects/manifest'
@@ -18,6 +19,7 @@ import type { Marks } from './marks.ts'
 import { Needs } from './needs.ts'
 import type { NeedsStore } from './needs.ts'
 import { downloadTo, hasParts } from './object-snapshots.ts'
+import type { StoredNeeds } from './stored-layers.ts'
 import type { Transfers } from './transfers.ts'
 
 /** Paused sandboxes in the object store, a bundle for each pause. */
@@ -36,6 +38,11 @@ export interface ObjectSandboxes {
    * node uploads the content again.
    */
   isStored(record: PausedSandbox, signal: AbortSignal): Promise<boolean>
+  /**
+   * Returns what a fetch of exactly this content needs besides its own bundle. Undefined: the store does not have the whole
+   * bundle. Changes no mark: another node may have uploaded the content.
+   */
+  findNeeds(content: PausedContent, signal: AbortSignal): Promise<StoredNeeds | undefined>
 }
 
 export interface UploadWork {
@@ -89,6 +96,15 @@ export function createObjectSandboxes(ports: SandboxObjectPorts): ObjectSandboxe
     fetch: (request) => fetchPaused(ports, request),
 
     isStored: (record, signal) => isStoredWhole(ports, record, signal),
+
+    async findNeeds({ sandboxId, ...content }, signal) {
+      const manifest = await bundles.findWhole(pathOf(sandboxId, content), signal)
+      if (!manifest) return undefined
+      const { record, needs } = readFacts(manifest, Facts)
+      const isOwn = record.owner?.sandboxId === sandboxId && isSameContent(record, content)
+      if (!isOwn || !hasParts(manifest, record.memory)) return undefined
+      return { layer: record.layer, envd: needs.envd }
+    },
   }
 }
 

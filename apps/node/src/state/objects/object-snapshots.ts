@@ -10,6 +10,7 @@ import type { LinkedFolders } from './linked-folders.ts'
 import type { Marks } from './marks.ts'
 import { Needs } from './needs.ts'
 import type { NeedsStore } from './needs.ts'
+import type { StoredNeeds } from './stored-layers.ts'
 import { removeFolder } from './transfers.ts'
 import type { Transfers } from './transfers.ts'
 
@@ -23,6 +24,11 @@ export interface ObjectSnapshots {
    * uploads the snapshot again.
    */
   isStored(snapshot: Snapshot, signal: AbortSignal): Promise<boolean>
+  /**
+   * Returns what a fetch of this snapshot needs besides its own bundle. Undefined: the store does not have the whole bundle.
+   * Changes no mark: another node may have uploaded the snapshot.
+   */
+  findNeeds(snapshotId: string, signal: AbortSignal): Promise<StoredNeeds | undefined>
 }
 
 const Facts = z.object({ snapshot: StoredSnapshot, needs: Needs })
@@ -79,7 +85,22 @@ export function createObjectSnapshots(ports: {
       if (!isSame || !hasParts(manifest, memory)) return false
       return ports.needs.areStored(layer, needs, signal)
     },
+
+    findNeeds: (snapshotId, signal) => findNeeds(bundles, snapshotId, signal),
   }
+}
+
+async function findNeeds(
+  bundles: Pick<Bundles, 'findWhole'>,
+  snapshotId: string,
+  signal: AbortSignal,
+): Promise<StoredNeeds | undefined> {
+  const manifest = await bundles.findWhole(pathOf(snapshotId), signal)
+  if (!manifest) return undefined
+  const { snapshot, needs } = readFacts(manifest, Facts)
+  const isOwn = snapshot.snapshotId === snapshotId
+  if (!isOwn || !hasParts(manifest, snapshot.memory)) return undefined
+  return { layer: snapshot.layer, envd: needs.envd }
 }
 
 /** Whether a bundle has a disk, and the memory if there is any. */

@@ -1766,6 +1766,96 @@ export declare type DeleteObjectsResponse = Message<"atoll.node.v1.DeleteObjects
 export declare const DeleteObjectsResponseSchema: GenMessage<DeleteObjectsResponse>;
 
 /**
+ * At most 200 in all.
+ *
+ * @generated from message atoll.node.v1.FindStoredRequest
+ */
+export declare type FindStoredRequest = Message<"atoll.node.v1.FindStoredRequest"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.PausedContent contents = 1;
+   */
+  contents: PausedContent[];
+
+  /**
+   * IDs on the node that took the snapshots, and on the one that built the templates.
+   *
+   * @generated from field: repeated string snapshot_ids = 2;
+   */
+  snapshotIds: string[];
+
+  /**
+   * @generated from field: repeated string template_ids = 3;
+   */
+  templateIds: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.FindStoredRequest.
+ * Use `create(FindStoredRequestSchema)` to create a new message.
+ */
+export declare const FindStoredRequestSchema: GenMessage<FindStoredRequest>;
+
+/**
+ * Content of a sandbox that one pause kept.
+ *
+ * @generated from message atoll.node.v1.PausedContent
+ */
+export declare type PausedContent = Message<"atoll.node.v1.PausedContent"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Generation that was paused.
+   *
+   * @generated from field: uint32 kept_generation = 2;
+   */
+  keptGeneration: number;
+
+  /**
+   * Random ID of the pause; see FetchSandboxRequest. Required: without it, the content of another pause may be found.
+   *
+   * @generated from field: string kept_id = 3;
+   */
+  keptId: string;
+};
+
+/**
+ * Describes the message atoll.node.v1.PausedContent.
+ * Use `create(PausedContentSchema)` to create a new message.
+ */
+export declare const PausedContentSchema: GenMessage<PausedContent>;
+
+/**
+ * The part of the request that the object store has.
+ *
+ * @generated from message atoll.node.v1.FindStoredResponse
+ */
+export declare type FindStoredResponse = Message<"atoll.node.v1.FindStoredResponse"> & {
+  /**
+   * @generated from field: repeated atoll.node.v1.PausedContent contents = 1;
+   */
+  contents: PausedContent[];
+
+  /**
+   * @generated from field: repeated string snapshot_ids = 2;
+   */
+  snapshotIds: string[];
+
+  /**
+   * @generated from field: repeated string template_ids = 3;
+   */
+  templateIds: string[];
+};
+
+/**
+ * Describes the message atoll.node.v1.FindStoredResponse.
+ * Use `create(FindStoredResponseSchema)` to create a new message.
+ */
+export declare const FindStoredResponseSchema: GenMessage<FindStoredResponse>;
+
+/**
  * @generated from message atoll.node.v1.GetSandboxRequest
  */
 export declare type GetSandboxRequest = Message<"atoll.node.v1.GetSandboxRequest"> & {
@@ -3157,6 +3247,18 @@ export declare const NodeService: GenService<{
     methodKind: "unary";
     input: typeof DeleteObjectsRequestSchema;
     output: typeof DeleteObjectsResponseSchema;
+  },
+  /**
+   * Asks the object store which of these it has wholly, with all that a fetch of them needs, whichever node uploaded them.
+   * Changes nothing. invalid_argument: this node has no object store; unavailable: the store does not answer, or has an
+   * object that cannot be read.
+   *
+   * @generated from rpc atoll.node.v1.NodeService.FindStored
+   */
+  findStored: {
+    methodKind: "unary";
+    input: typeof FindStoredRequestSchema;
+    output: typeof FindStoredResponseSchema;
   },
   /**
    * not_found: this node has no such sandbox, neither running nor paused nor quarantined. While the node has a damaged
