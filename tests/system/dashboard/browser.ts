@@ -3,21 +3,24 @@ import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
-import type { Browser, Page, Request, Response } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { run } from '@atoll/kit/run'
+import { buildSteadyNetwork } from './steady-network.ts'
 
 const program = '/usr/bin/chromium'
 const installLimitMs = 600_000
 const navigationLimitMs = 300_000
-/** Chromium's error for requests during a change of the host's network interfaces. */
-const networkChange = 'ERR_NETWORK_CHANGED'
 
 /** `home` is the home folder of the browser's user, with the certificates that it trusts. */
 export async function openBrowser(home?: string): Promise<Browser> {
   if (!existsSync(program)) await installPackages('chromium', 'fonts-dejavu-core')
   return chromium.launch({
     executablePath: program,
-    ...(home !== undefined && { env: { ...process.env, HOME: home } }),
+    env: {
+      ...process.env,
+      ...(home !== undefined && { HOME: home }),
+      LD_PRELOAD: await buildSteadyNetwork(),
+    },
     // Chromium refuses its own sandbox as root. Pages of these tests come from this machine alone.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
   })
@@ -28,30 +31,6 @@ export async function newPatientPage(browser: Browser): Promise<Page> {
   const page = await browser.newPage()
   page.setDefaultTimeout(navigationLimitMs)
   return page
-}
-
-/**
- * Navigates, again if a network interface of the host came or went meanwhile: sandboxes of other tests do that, and
- * Chromium then gives up what it loads, the page or one of its files.
- */
-export async function visit(page: Page, url: string): Promise<Response | null> {
-  for (;;) {
-    let isCut = false
-    const onFailure = (request: Request) => {
-      isCut ||= request.failure()?.errorText.includes(networkChange) ?? false
-    }
-    page.on('requestfailed', onFailure)
-    try {
-      const response = await page.goto(url)
-      if (!isCut) return response
-      // Otherwise the next navigation to a URL with a fragment would stay in this document and load nothing.
-      await page.goto('about:blank')
-    } catch (error) {
-      if (!String(error).includes(networkChange)) throw error
-    } finally {
-      page.off('requestfailed', onFailure)
-    }
-  }
 }
 
 /** Makes a browser with this home folder trust the certificate of a CA, as its settings page does. */

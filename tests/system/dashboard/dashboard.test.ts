@@ -6,7 +6,7 @@ import { waitFor } from '@atoll/kit/wait'
 import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
-import { openBrowser, visit } from './browser.ts'
+import { openBrowser } from './browser.ts'
 import { watchPage } from './page-watch.ts'
 import type { PageWatch } from './page-watch.ts'
 import { compareChangedFile } from './changed-file.ts'
@@ -44,7 +44,7 @@ suite('the dashboard of a real installation', () => {
   const button = (name: string) => page.getByRole('button', { name, exact: true })
   const field = (name: RegExp) => page.getByRole('textbox', { name })
   const heading = (name: string) => page.getByRole('heading', { name, exact: true, level: 1 })
-  const go = (path: string) => visit(page, `${origin}${path}`)
+  const go = (path: string) => page.goto(`${origin}${path}`)
   // The name of the dashboard is known to the browser alone, so the page sends these requests.
   const statusOf = (path: string) => page.evaluate(async (url) => (await fetch(url)).status, path)
   const headersOf = (path: string): Promise<Record<string, string>> =>
@@ -65,7 +65,7 @@ suite('the dashboard of a real installation', () => {
   test('the link of the banner signs in once', async () => {
     const link = /http:\/\/ui\S+\/sign-in#\S+/.exec(installation.output())?.[0] ?? ''
     assert.ok(link.startsWith(origin), installation.output())
-    await visit(page, link)
+    await page.goto(link)
     await heading('Now').waitFor()
     assert.equal(new URL(page.url()).hash, '')
     const cookies = await page.context().cookies()

@@ -7,11 +7,10 @@ export interface PageWatch {
 
 /**
  * Browsers log every failed request. The first request for a session fails with 401 before sign-in, and requests fail
- * while a test has stopped the server, or it starts again. Chromium also cuts requests off when sandboxes of other tests
- * change the network interfaces of the host.
+ * while a test has stopped the server, or it starts again.
  */
 const expectedError =
-  /Failed to load resource: (the server responded with a status of (4\d\d|503)|net::ERR_(CONNECTION_REFUSED|NETWORK_CHANGED))|WebSocket connection to '[^']*\/bff\/live' failed/
+  /Failed to load resource: (the server responded with a status of (4\d\d|503)|net::ERR_CONNECTION_REFUSED)|WebSocket connection to '[^']*\/bff\/live' failed/
 
 export async function watchPage(page: Page): Promise<PageWatch> {
   const problems: string[] = []

@@ -6,7 +6,7 @@ import { Sandbox } from 'e2b'
 import { install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 import { findBarriers } from './accessibility.ts'
-import { openBrowser, visit } from './browser.ts'
+import { openBrowser } from './browser.ts'
 import { watchPage } from './page-watch.ts'
 import type { PageWatch } from './page-watch.ts'
 import { takeScreenshots } from './screenshots.ts'
@@ -62,7 +62,7 @@ suite('the family, events, links and operator of a real installation', () => {
     await installation?.[Symbol.asyncDispose]()
   })
 
-  const go = (path: string) => visit(page, `${origin}${path}`)
+  const go = (path: string) => page.goto(`${origin}${path}`)
   const button = (name: string) => page.getByRole('button', { name, exact: true })
   const dialogButton = (name: string) =>
     page.getByRole('dialog').getByRole('button', { name, exact: true })
@@ -126,7 +126,7 @@ suite('the family, events, links and operator of a real installation', () => {
     await requireNoBarriers()
     const shared = await newVisitor()
     const sharedWatch = await watchPage(shared)
-    await visit(shared, link)
+    await shared.goto(link)
     await shared.getByRole('heading', { name: root.sandboxId }).waitFor()
     await shared.locator('.uplot').first().waitFor()
     assert.equal(await shared.getByRole('button').count(), 0)

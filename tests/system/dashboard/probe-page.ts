@@ -1,7 +1,6 @@
 import { waitFor } from '@atoll/kit/wait'
 import type { Sandbox } from 'e2b'
 import type { Page } from 'playwright-core'
-import { visit } from './browser.ts'
 
 interface Probe extends AsyncDisposable {
   /** Results of the attempts by name, once all of them have ended. */
@@ -22,7 +21,7 @@ export async function openProbePage(
   await sandbox.commands.run(serve, { background: true, timeoutMs: 0 })
   const probe = await dashboard.context().newPage()
   await waitFor('the page of the sandbox', async () =>
-    (await visit(probe, address).catch(() => undefined))?.ok(),
+    (await probe.goto(address).catch(() => undefined))?.ok(),
   )
   return {
     async results() {

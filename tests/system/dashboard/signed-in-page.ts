@@ -1,6 +1,5 @@
 import type { Browser, Page } from 'playwright-core'
 import type { Installation } from '../installation.ts'
-import { visit } from './browser.ts'
 import { watchPage } from './page-watch.ts'
 import type { PageWatch } from './page-watch.ts'
 
@@ -26,7 +25,7 @@ export async function openSignedInPage(
   const watch = await watchPage(page)
   const sockets: string[] = []
   page.on('websocket', (socket) => sockets.push(socket.url()))
-  const go = (path: string) => visit(page, `${origin}${path}`)
+  const go = (path: string) => page.goto(`${origin}${path}`)
   await go('/')
   await page.getByLabel('API key').fill(installation.apiKey)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()

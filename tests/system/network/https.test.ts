@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
-import { newPatientPage, openBrowser, trustAuthority, visit } from '../dashboard/browser.ts'
+import { newPatientPage, openBrowser, trustAuthority } from '../dashboard/browser.ts'
 import { atoll, repository } from '../installation.ts'
 import { installWithTls } from '../secure-installation.ts'
 import type { SecureInstallation } from '../secure-installation.ts'
@@ -87,14 +87,14 @@ describe('an installation with a domain and a local CA', { concurrency: 1 }, () 
     {
       await using browser = await openBrowser(home.path)
       const page = await newPatientPage(browser)
-      await assert.rejects(visit(page, `https://${host}/`), /ERR_CERT_AUTHORITY_INVALID/)
+      await assert.rejects(page.goto(`https://${host}/`), /ERR_CERT_AUTHORITY_INVALID/)
     }
     await trustAuthority(home.path, secure.caFile)
     await using browser = await openBrowser(home.path)
     const trusting = await newPatientPage(browser)
-    const reply = await visit(trusting, `https://${host}/`)
+    const reply = await trusting.goto(`https://${host}/`)
     assert.deepEqual(await reply?.json(), ['127.0.0.1', 'https', host, host])
-    await visit(trusting, `https://ui.${secure.domain}/`)
+    await trusting.goto(`https://ui.${secure.domain}/`)
     const title = await trusting.title()
     const isSecure = await trusting.evaluate('isSecureContext')
     assert.deepEqual([/Atoll/.test(title), isSecure], [true, true])
