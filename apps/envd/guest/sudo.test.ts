@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { run } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
 import {
   buildGuest,
@@ -14,8 +15,12 @@ import {
 
 let guest: Guest
 let sandbox: TestSandbox
+/** Prints when it is ready, continued or resized. */
+let watcher: string
 before(async () => {
   guest = await buildGuest()
+  watcher = join(guest.directory, 'watcher')
+  await run('musl-gcc', ['-static', '-o', watcher, join(import.meta.dirname, 'testing/watcher.c')])
   sandbox = await startTestSandbox(guest, ['sleep', '1000'])
   await waitFor('the service', async () => (await sudo('root', 'true')).code === 0)
 })
@@ -204,14 +209,6 @@ test('killing sudo sends SIGHUP to its command', async () => {
   })
 })
 
-/**
- * Prints when it is ready, continued or resized. The quotes keep its source text from matching its output. Runs in bash:
- * dash starts programs by vfork, and a child that Ctrl-Z stops before its exec keeps dash from stopping. The trap for
- * SIGINT waits for other traps, whereas the default action of bash is lost while a trap runs. bash also loses a signal
- * that arrives during its own trap, so sizes are compared and not trapped: stty changes rows and columns one by one.
- */
-const watcher = `trap "trap - INT; kill -INT \\$\\$" INT; trap "echo a""gain" CONT; old=$(stty size); echo r""eady; while :; do new=$(stty size); [ "$new" = "$old" ] || echo "$new"; old=$new; sleep 0.02; done`
-
 test('sudo at a terminal handles size, job control and exit code, and restores the terminal', async () => {
   using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
@@ -223,7 +220,7 @@ test('sudo at a terminal handles size, job control and exit code, and restores t
   assert.notEqual(await terminal.shows(/(\/dev\/pts\/\d+)/), outer)
   await terminal.shows(/33 101\r\n0\r\n/)
 
-  terminal.type(`bash --norc -c '${watcher}'\n`)
+  terminal.type(`${watcher}\n`)
   await terminal.shows(/ready/)
   terminal.type('\x1a')
   await terminal.shows(/Stopped/)
@@ -245,7 +242,7 @@ test('sudo at a terminal handles size, job control and exit code, and restores t
 test('sudo at a terminal stops and continues with its command', async () => {
   using terminal = sandbox.terminal('user', 'PS1=OUT\\> bash --norc -i')
   await terminal.shows(/OUT>/)
-  terminal.type(`sudo bash --norc -c '${watcher}'\n`)
+  terminal.type(`sudo ${watcher}\n`)
   await terminal.shows(/ready/)
   terminal.type('\x1a')
   await terminal.shows(/Stopped/)
