@@ -41,7 +41,7 @@ test('requests of Chromium succeed while the network interfaces of the host chan
 
 async function changeInterfaces(): Promise<void> {
   await run('ip', ['link', 'add', name, 'type', 'veth', 'peer', 'name', peer])
-  await run('ip', ['address', 'add', '192.0.2.1/30', 'dev', name])
+  await run('ip', ['address', 'add', '198.51.100.77/32', 'dev', name])
   await run('ip', ['link', 'set', name, 'up'])
   await run('ip', ['link', 'set', peer, 'up'])
   await removeInterface()
