@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { Fault } from '@atoll/kit/fault'
-import { run } from '@atoll/kit/run'
+import { candidateOf } from '../debian/apt-candidate.ts'
 import { findRelease, formatDeb822, readAptSources } from '../debian/apt-sources.ts'
 import { aptGet } from '../debian/apt.ts'
 import { minimumRunscVersion, missingHostPackages, parseRunscVersion } from './host-packages.mjs'
@@ -74,9 +74,7 @@ export function backportsOf(sources: readonly AptSource[], codename: string): Ap
 }
 
 async function candidateSuffices(): Promise<boolean> {
-  const policy = await run('apt-cache', ['policy', 'runsc'])
-  const candidate = /Candidate: (\S+)/.exec(policy)?.[1] ?? ''
-  return (parseRunscVersion(candidate) ?? 0) >= minimumRunscVersion
+  return (parseRunscVersion(await candidateOf('runsc')) ?? 0) >= minimumRunscVersion
 }
 
 function failIfStillMissing(missing: readonly HostPackage[]): void {
