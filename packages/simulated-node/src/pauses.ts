@@ -33,7 +33,8 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf, fetchLog
       failures.throwIfDown()
       checkReadable(sandboxId)
       checkGeneration(state, { sandboxId, generation })
-      if (paused.has(sandboxId)) return {}
+      const earlier = paused.get(sandboxId)
+      if (earlier) return { keptId: earlier.keptId ?? '' }
       if (!running.has(sandboxId)) throw notFound()
       if (keepMemory && !keepsMemory()) throw new ConnectError('runc', Code.FailedPrecondition)
       setPausing(sandboxId, true)
@@ -47,10 +48,11 @@ export function simulatePauses(state: NodeState, { keepsMemory, sizeOf, fetchLog
       const sandbox = running.get(sandboxId)
       if (!sandbox) throw notFound()
       running.delete(sandboxId)
-      keep(state, sandboxId, { ...sandbox, isPausing: false, keepsMemory: keepMemory })
+      const content = { ...sandbox, isPausing: false, keepsMemory: keepMemory }
+      const keptId = keep(state, sandboxId, content)
       events.publish({ case: 'paused', value: { sandboxId } })
       await failures.apply('pause', 'after')
-      return { sizeBytes: sizeOf(sandboxId, keepMemory) }
+      return { sizeBytes: sizeOf(sandboxId, keepMemory), keptId }
     },
     fetchSandbox: (request) => fetchPaused(state, request, fetchLog),
     async resumeSandbox(request) {
@@ -96,10 +98,13 @@ function isOlder(
   return keptGeneration !== undefined && keptGeneration < wanted.keptGeneration
 }
 
-function keep({ paused, objects }: NodeState, sandboxId: string, sandbox: PausedSandbox): void {
-  const content = { ...sandbox, keptGeneration: sandbox.generation, keptId: randomLabel(12) }
+/** Returns the random ID of the pause. */
+function keep({ paused, objects }: NodeState, sandboxId: string, sandbox: PausedSandbox): string {
+  const keptId = randomLabel(12)
+  const content = { ...sandbox, keptGeneration: sandbox.generation, keptId }
   paused.set(sandboxId, content)
   objects?.set(keyOf(sandboxId, sandbox.generation), content)
+  return keptId
 }
 
 async function fetchPaused(

@@ -35,13 +35,14 @@ export interface SandboxNode {
   /**
    * Pauses a running sandbox. Faults: `memory_not_kept` when the memory cannot be saved now, `disk_full`,
    * `sandbox_not_found`, `sandbox_pause_failed`. After a fault, call `find` for the actual state. `sizeBytes` is the
-   * size on disk; 0 if the node cannot measure it.
+   * size on disk; 0 if the node cannot measure it. `keptId` is the random ID of the pause; undefined if it has none, and from a node
+   * of an older release.
    */
   pause(
     sandbox: SandboxRef,
     keepMemory: boolean,
     signal: AbortSignal,
-  ): Promise<{ readonly sizeBytes: number }>
+  ): Promise<{ readonly sizeBytes: number; readonly keptId: string | undefined }>
   /**
    * Returns once envd responds. Faults: `sandbox_capacity_unavailable`, `sandbox_memory_lost` when only the files can
    * be restored, `sandbox_evicted` when the files are in the object store only, `sandbox_not_found`,

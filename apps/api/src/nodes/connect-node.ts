@@ -87,12 +87,12 @@ function sandboxMethods(
       })
     },
     async pause({ id, generation }, keepMemory, signal) {
-      const { sizeBytes } = await client
+      const { sizeBytes, keptId } = await client
         .pauseSandbox({ sandboxId: id, generation, keepMemory }, { signal })
         .catch((error: unknown) => {
           throw toPauseFault(error, id)
         })
-      return { sizeBytes: Number(sizeBytes) }
+      return { sizeBytes: Number(sizeBytes), keptId: keptId === '' ? undefined : keptId }
     },
     async resume({ id, generation, boot, keptGeneration = 0, ...given }, signal) {
       const content = { sandboxId: id, generation, keptGeneration, boot }

@@ -55,8 +55,8 @@ export function sandboxMethods(
     },
 
     async pauseSandbox({ sandboxId, keepMemory, generation }) {
-      const { sizeBytes } = await sandboxes.pause(sandboxId, { keepMemory, generation })
-      return { sizeBytes: BigInt(sizeBytes) }
+      const paused = await sandboxes.pause(sandboxId, { keepMemory, generation })
+      return { sizeBytes: BigInt(paused.sizeBytes), keptId: paused.keptId ?? '' }
     },
 
     async resumeSandbox(message, { signal }) {

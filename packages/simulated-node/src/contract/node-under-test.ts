@@ -25,7 +25,9 @@ export function createNodeUnderTest() {
       return node().keepsMemory
     },
     newId,
-    async create(changes: { readonly snapshotId?: string } = {}): Promise<string> {
+    async create(
+      changes: { readonly snapshotId?: string; readonly generation?: number } = {},
+    ): Promise<string> {
       const sandboxId = newId('i')
       const { sandbox } = await node().client.createSandbox({ ...size, sandboxId, ...changes })
       assert.equal(sandbox?.sandboxId, sandboxId)

@@ -20,6 +20,16 @@ export function testPauses(node: NodeUnderTest): void {
     await node.kill(sandboxId)
   })
 
+  test('a pause answers with the random ID of its content, also when repeated', async () => {
+    const sandboxId = await node.create({ generation: 1 })
+    const pause = { sandboxId, keepMemory: node.keepsMemory, generation: 1 }
+    const { keptId } = await node.client.pauseSandbox(pause)
+    assert.notEqual(keptId, '')
+    assert.equal((await node.client.pauseSandbox(pause)).keptId, keptId)
+    assert.equal((await node.find(sandboxId))?.keptId, keptId)
+    await node.client.killSandbox({ sandboxId, generation: 1 })
+  })
+
   test('a paused sandbox can be killed', async () => {
     const sandboxId = await node.create()
     await node.client.pauseSandbox({ sandboxId, keepMemory: false })

@@ -171,9 +171,10 @@ async function pauseOnNode(
   const { store, fleet, clock, settle } = ports
   const { id, nodeId } = sandbox
   let sizeBytes: number
+  let keptId: string | undefined
   try {
     const limit = AbortSignal.timeout(pauseLimitMs)
-    ;({ sizeBytes } = await fleet.of(nodeId).pause(sandbox, keepMemory, limit))
+    ;({ sizeBytes, keptId } = await fleet.of(nodeId).pause(sandbox, keepMemory, limit))
   } catch (error) {
     const after = await settle(id).catch(() => {
       throw error // the reconciler settles it later
@@ -184,7 +185,10 @@ async function pauseOnNode(
   }
   const after = await store.update(id, (current) => {
     if (current.state !== 'pausing') return current
-    const paused = finishPause(current, clock.now(), keepMemory ? 'memory' : 'files')
+    const paused = {
+      ...finishPause(current, clock.now(), keepMemory ? 'memory' : 'files'),
+      keptId,
+    }
     return sizeBytes > 0 ? { ...paused, keptBytes: sizeBytes } : paused
   })
   if (isGone(after)) throw absent(id, after)

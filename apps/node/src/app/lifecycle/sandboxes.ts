@@ -33,6 +33,13 @@ import type { NetworkPorts } from './set-network.ts'
 import { createSupersededCells } from './superseded-cells.ts'
 import type { SupersededCellPorts } from './superseded-cells.ts'
 
+export interface Pause {
+  /** Size of the paused sandbox on disk; 0 if unknown. */
+  readonly sizeBytes: number
+  /** Random ID of the pause, if it has one. */
+  readonly keptId?: string
+}
+
 /**
  * Running and paused sandboxes of this node, and the operations on them. Operations on one sandbox run in order. An
  * operation with a generation fails if the sandbox has a newer one; the node's own operations have none.
@@ -41,11 +48,11 @@ export interface Sandboxes extends SandboxViews, Recovery, PausedOperations {
   create(request: CreateRequest): Promise<RunningSandbox>
   /** Returns once nothing of the sandbox is left on the host. */
   kill(sandboxId: string, options?: KillOptions): Promise<void>
-  /** Succeeds when the sandbox is already paused. Returns the bytes it takes on disk, or 0 when unknown. */
+  /** Succeeds when the sandbox is already paused. */
   pause(
     sandboxId: string,
     options: { readonly keepMemory: boolean; readonly generation?: number },
-  ): Promise<{ readonly sizeBytes: number }>
+  ): Promise<Pause>
   /** Succeeds when the sandbox already runs. */
   resume(request: ResumeRequest): Promise<RunningSandbox>
   /** Returns the size of the snapshot and whether it includes memory. */
@@ -195,9 +202,8 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
     },
 
     pause(sandboxId, { keepMemory, generation }) {
-      const { promise, resolve, reject } = Promise.withResolvers<{ sizeBytes: number }>()
-      const answer = async (paused: PausedSandbox) =>
-        resolve({ sizeBytes: await ports.keptBytes(paused).catch(() => 0) })
+      const { promise, resolve, reject } = Promise.withResolvers<Pause>()
+      const answer = async (paused: PausedSandbox) => resolve(await describePause(ports, paused))
       // The caller waits until the state is durable; the next operation also waits for processes and mounts to be gone.
       runFor(sandboxId, generation, async () => {
         const earlier = registry.paused.get(sandboxId)
@@ -248,6 +254,17 @@ export function createSandboxes(parts: SandboxParts): Sandboxes {
         },
         signal,
       ),
+  }
+}
+
+async function describePause(
+  { keptBytes }: Pick<SandboxPorts, 'keptBytes'>,
+  paused: PausedSandbox,
+): Promise<Pause> {
+  const { keptId } = paused
+  return {
+    sizeBytes: await keptBytes(paused).catch(() => 0),
+    ...(keptId !== undefined && { keptId }),
   }
 }
 

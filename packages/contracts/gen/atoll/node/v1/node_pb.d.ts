@@ -750,6 +750,13 @@ export declare type PauseSandboxResponse = Message<"atoll.node.v1.PauseSandboxRe
    * @generated from field: uint64 size_bytes = 1;
    */
   sizeBytes: bigint;
+
+  /**
+   * Random ID of the pause; see FetchSandboxRequest. Empty if it has none, and from older releases.
+   *
+   * @generated from field: string kept_id = 2;
+   */
+  keptId: string;
 };
 
 /**
