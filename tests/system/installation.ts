@@ -164,7 +164,8 @@ async function waitUntilReady({ child, output }: Server, env: NodeJS.ProcessEnv)
         () => false,
       )
     },
-    { timeoutMs: 300_000, intervalMs: 50 },
+    // The first start of another release builds its template too, which takes a minute on a quiet machine.
+    { timeoutMs: 1_200_000, intervalMs: 50 },
   )
 }
 

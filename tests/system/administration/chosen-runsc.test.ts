@@ -9,7 +9,7 @@ import { Sandbox } from 'e2b'
 import { atoll, install } from '../installation.ts'
 import type { Installation } from '../installation.ts'
 
-suite('a runsc that an operator names', { timeout: 240_000 }, () => {
+suite('a runsc that an operator names', () => {
   let installation: Installation
   let dir: string
   let runsc: string

@@ -23,7 +23,7 @@ interface Resources {
   readonly secret: string
 }
 
-suite('an upgrade and a rollback on gvisor', { timeout: 900_000 }, () => {
+suite('an upgrade and a rollback on gvisor', () => {
   let earlier: EarlierRelease | undefined
   let installation: Installation
   let connection: Installation['connection']

@@ -55,7 +55,7 @@ print(acked, len(lost))
 `
 
 for (const runtime of runtimes) {
-  describe(`a full disk, under ${runtime}`, { concurrency: 1, timeout: 900_000 }, () => {
+  describe(`a full disk, under ${runtime}`, { concurrency: 1 }, () => {
     let fileSystem: SmallFileSystem
     let installation: Installation
     let writers: Sandbox[]

@@ -24,7 +24,7 @@ const settings = {
   ATOLL_POOL_MEMORY_MB: '1000',
 }
 
-suite('blank cells', { timeout: 600_000 }, () => {
+suite('blank cells', () => {
   let installation: Installation
   let connection: Installation['connection']
   let names: Names

@@ -13,7 +13,7 @@ import type { Installation } from '../installation.ts'
 const polling = { intervalMs: 100, timeoutMs: 180_000 }
 const adminToken = 'operators-only-token'
 
-suite('pools of snapshots on gvisor', { timeout: 900_000 }, () => {
+suite('pools of snapshots on gvisor', () => {
   let installation: Installation
   let connection: Installation['connection']
   let names: Names

@@ -17,7 +17,7 @@ import type { VolatileDisk } from './volatile-disk.ts'
 /** Cuts the power right after an acknowledgement. Paused sandboxes, snapshots and templates survive; running sandboxes do not. */
 describe(
   `power fails right after an acknowledgement, ATOLL_TEST_SEED=${seed}`,
-  { concurrency: 1, timeout: 600_000 },
+  { concurrency: 1 },
   () => {
     const acknowledged = emptyAcknowledgedState()
     const random = randomFrom(seed)

@@ -21,7 +21,7 @@ import type { Installation } from '../installation.ts'
 import { runtimes } from '../shell.ts'
 
 for (const runtime of runtimes) {
-  describe(`host resources under ${runtime}`, { concurrency: 1, timeout: 600_000 }, () => {
+  describe(`host resources under ${runtime}`, { concurrency: 1 }, () => {
     let temporaryDir: string
     let installation: Installation
     let names: Names
