@@ -4,12 +4,13 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '@atoll/kit/run'
+import { shareEnvd } from '@atoll/node/testing/shared-envd'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
 
 /**
  * Separate installation, started like a user would: with its own data, port and addresses, so that it disturbs no other
- * on this machine. Layers are shared, because building one takes a minute.
+ * on this machine. Layers are shared, because building one takes a minute, and so is the build of envd.
  */
 export interface Installation extends AsyncDisposable {
   readonly url: string
@@ -61,6 +62,7 @@ export async function install(
     await rm(dataDir, { recursive: true, force: true })
   }
   const { descriptorLimit } = options
+  if (options.from === undefined) await shareEnvd(dataDir)
   let server = launch(env, { from: options.from, descriptorLimit })
   await waitUntilReady(server, env).catch(async (error: unknown) => {
     await remove()

@@ -13,6 +13,7 @@ import { createShiftedLayers } from '../linux/mounts/shifted-layers.ts'
 import { noKeys } from '../state/private-values.ts'
 import { ensureBaseTemplate } from '../template/base.ts'
 import { ensureEnvdRuntime } from '../template/envd-runtime.ts'
+import { shareEnvd } from '../testing/shared-envd.ts'
 import { shiftedIds } from './runc.ts'
 import type { ProcessIdentity } from '../domain/sandboxes/process-identity.ts'
 import type { Runtime, StartRequest } from '../domain/sandboxes/runtime.ts'
@@ -52,6 +53,7 @@ export async function openContractWorld(name: Runtime['name'], subnet: string) {
     layersDir: '/var/lib/atoll/layers',
     progress: () => {},
   })
+  await shareEnvd(dataDir)
   const envd = await ensureEnvdRuntime({ dir: join(dataDir, 'envd') })
   const host = openHost(config, installation, {
     namespace,
