@@ -210,9 +210,13 @@ async function windowOf(sandbox: Sandbox, application: string): Promise<string> 
   return ids.at(-1) ?? assert.fail('no window')
 }
 
+/** Asks again if xdotool fails: it does when a window closes between its list of windows and a look at one of them. */
 async function titles(sandbox: Sandbox, application: string): Promise<string> {
-  const ids = await sandbox.getApplicationWindows(application)
-  return (await Promise.all(ids.map((id) => sandbox.getWindowTitle(id)))).join('\n')
+  const read = async () => {
+    const ids = await sandbox.getApplicationWindows(application)
+    return (await Promise.all(ids.map((id) => sandbox.getWindowTitle(id)))).join('\n')
+  }
+  return waitFor(`titles of ${application}`, () => read().catch(() => undefined), polling)
 }
 
 async function focus(sandbox: Sandbox, window: string): Promise<void> {
