@@ -1,9 +1,10 @@
 /**
- * Prepares a fresh clone: installs npm packages, then host packages. Plain JavaScript without dependencies, for Node 20
- * or newer. Takes about 0.1 s if nothing is missing.
+ * Prepares a fresh clone: installs npm packages, then host packages, and bundles the programs. Plain JavaScript without
+ * dependencies, for Node 20 or newer. Takes about 0.1 s if nothing is missing.
  *
  *   node tools/prepare.mjs              everything
- *   node tools/prepare.mjs --packages   npm packages only
+ *   node tools/prepare.mjs --packages   no host packages
+ *   node tools/prepare.mjs --program    prints the file that runs `atoll`
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, realpathSync } from 'node:fs'
@@ -15,6 +16,7 @@ import {
   systemPath,
 } from '../apps/node/src/setup/host-packages.mjs'
 import { parseOsRelease } from '../apps/node/src/debian/os-release.mjs'
+import { atollProgram, bundleIsCurrent } from './bundle/programs.mjs'
 import { installNpmPackages, linkPinnedNode, npmPackagesAreCurrent } from './npm-packages.mjs'
 
 const lockIsTaken = 75
@@ -47,13 +49,14 @@ async function main(args) {
     ? []
     : missingHostPackages(neededHostPackages(process.env), machine.path)
   if (missing.length > 0) checkHostPackagesInstallable(machine, missing)
-  if (missing.length === 0 && npmPackagesAreCurrent(machine.root)) {
-    return linkPinnedNode(machine.root)
-  }
-  if (!args.includes('--locked')) return rerunLocked(machine.root, args)
-  if (!npmPackagesAreCurrent(machine.root)) await installNpmPackages(machine.root)
-  linkPinnedNode(machine.root)
+  const { root } = machine
+  const isComplete = missing.length === 0 && npmPackagesAreCurrent(root) && bundleIsCurrent(root)
+  if (!isComplete && !args.includes('--locked')) return rerunLocked(root, args)
+  if (!npmPackagesAreCurrent(root)) await installNpmPackages(root)
+  linkPinnedNode(root)
   if (missing.length > 0) await installHostPackages(machine)
+  if (!bundleIsCurrent(root)) await bundlePrograms(root)
+  if (args.includes('--program')) process.stdout.write(`${atollProgram(root)}\n`)
 }
 
 /**
@@ -103,16 +106,35 @@ function rerunLocked(root, args) {
 
 /** @param {Machine} machine */
 async function installHostPackages(machine) {
+  const status = await runSource(machine.root, 'apps/node/src/setup/main.ts', 'inherit')
+  if (status !== 0) process.exitCode = status
+}
+
+/**
+ * Ignores a failure, for example on a read-only file system: then the sources run.
+ * @param {string} root
+ */
+async function bundlePrograms(root) {
+  process.stderr.write('atoll: bundling the programs\n')
+  await runSource(root, 'tools/bundle/main.ts', 'ignore')
+}
+
+/**
+ * @param {string} root
+ * @param {string} program
+ * @param {'inherit' | 'ignore'} stderr
+ * @returns {Promise<number>} its exit status
+ */
+function runSource(root, program, stderr) {
   const child = spawn(
-    join(machine.root, 'node_modules/.bin/node'),
-    ['--disable-warning=ExperimentalWarning', 'apps/node/src/setup/main.ts'],
-    { cwd: machine.root, stdio: 'inherit' },
+    join(root, 'node_modules/.bin/node'),
+    ['--disable-warning=ExperimentalWarning', program],
+    { cwd: root, stdio: ['inherit', 'ignore', stderr] },
   )
-  const status = await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', (code) => resolve(code ?? 1))
   })
-  if (status !== 0) process.exitCode = status
 }
 
 /** @param {{ status: number | null }} result */

@@ -7,6 +7,7 @@ import { run } from '@atoll/kit/run'
 import { shareEnvd } from '@atoll/node/testing/shared-envd'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
+import { atollProgram } from '../../tools/bundle/programs.mjs'
 
 /**
  * Separate installation, started like a user would: with its own data, port and addresses, so that it disturbs no other
@@ -142,7 +143,7 @@ function launch(
 ): Server {
   // Start Node.js directly: signals must reach the server itself, not a shell.
   const limit = descriptorLimit ? ['prlimit', `--nofile=${descriptorLimit}`] : []
-  const command = [process.execPath, join(from, 'apps/cli/src/main.ts'), 'up']
+  const command = [process.execPath, atollProgram(from), 'up']
   const [program = '', ...args] = [...limit, ...command]
   const child = spawn(program, args, {
     env,

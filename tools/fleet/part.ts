@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { waitFor } from '@atoll/kit/wait'
+import { atollProgram } from '../bundle/programs.mjs'
 
 /** One process of a fleet, such as `atoll api` or `atoll node run`. */
 export interface Part {
@@ -32,7 +33,7 @@ export interface PartOptions {
 
 /** Folder of this release. */
 export const thisRelease = join(import.meta.dirname, '../..')
-export const main = mainOf(thisRelease)
+export const main = atollProgram(thisRelease)
 const outputLimit = 256 * 1024
 /** Long enough for a machine whose load is 20 times its cores. */
 const startLimitMs = 900_000
@@ -47,7 +48,14 @@ export function createPart(options: PartOptions): Part {
   const launch = (): ChildProcess => {
     output = ''
     // No shell in between: signals must reach the part itself.
-    const bound = ['setpriv', '--pdeathsig', 'KILL', process.execPath, mainOf(release), ...args]
+    const bound = [
+      'setpriv',
+      '--pdeathsig',
+      'KILL',
+      process.execPath,
+      atollProgram(release),
+      ...args,
+    ]
     const [program = '', ...rest] = [...enter, ...bound]
     const started = spawn(program, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [started.stdout, started.stderr]) {
@@ -89,9 +97,4 @@ export function createPart(options: PartOptions): Part {
 
 function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null
-}
-
-/** The program of a release. */
-export function mainOf(release: string): string {
-  return join(release, 'apps/cli/src/main.ts')
 }

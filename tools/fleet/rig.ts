@@ -9,12 +9,13 @@ import { ensureKeyFile } from '@atoll/kit/encryption/key-file'
 import { run } from '@atoll/kit/run'
 import { freePort } from '@atoll/kit/testing/free-port'
 import { waitFor } from '@atoll/kit/wait'
+import { atollProgram } from '../bundle/programs.mjs'
 import { startPostgres } from '../postgres.ts'
 import type { PostgresServer } from '../postgres.ts'
 import { createFolder, nodeSettings, removeAbandoned, removeRig } from './folder.ts'
 import { openNetwork } from './network.ts'
 import type { Machine } from './network.ts'
-import { createPart, mainOf, thisRelease } from './part.ts'
+import { createPart, thisRelease } from './part.ts'
 import type { Part } from './part.ts'
 
 export interface RigApi extends Part {
@@ -246,7 +247,7 @@ async function joinFleet(
 ): Promise<string> {
   await mkdir(env['ATOLL_DATA_DIR'] ?? '', { recursive: true, mode: 0o700 })
   const atoll = (enter: readonly string[], args: readonly string[]) => {
-    const main = mainOf(context.options.release ?? thisRelease)
+    const main = atollProgram(context.options.release ?? thisRelease)
     const [program = '', ...rest] = [...enter, process.execPath, main, ...args]
     return run(program, rest, { env, timeoutMs: joinLimitMs })
   }

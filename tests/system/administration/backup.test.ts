@@ -11,7 +11,8 @@ import { Secret, Template } from 'e2b'
 import { readCounter, startCounter } from '../counter.ts'
 import { envdHeaders, startCloud } from '../http-cloud.ts'
 import type { HttpCloud, HttpSandbox } from '../http-cloud.ts'
-import { atoll } from '../installation.ts'
+import { atollProgram } from '../../../tools/bundle/programs.mjs'
+import { atoll, repository } from '../installation.ts'
 
 const settings = { ATOLL_RUNTIME: 'gvisor', ATOLL_BASE_MEMORY_MB: '256' }
 const timeout = 3_600
@@ -211,8 +212,7 @@ function startChurn(cloud: HttpCloud): { stop(): Promise<number> } {
 
 /** Starts a command and stops its process (SIGSTOP) as soon as its progress contains a text. */
 function startAndStop(args: readonly string[], env: NodeJS.ProcessEnv, stopAt: string) {
-  const main = join(import.meta.dirname, '../../../apps/cli/src/main.ts')
-  const child = spawn(process.execPath, [main, ...args], { env, stdio: 'pipe' })
+  const child = spawn(process.execPath, [atollProgram(repository), ...args], { env, stdio: 'pipe' })
   let messages = ''
   let printed = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (messages += text))

@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { tryRun } from '@atoll/kit/run'
 import { waitFor } from '@atoll/kit/wait'
+import { atollProgram } from '../../../tools/bundle/programs.mjs'
 import { newPatientPage, openBrowser, trustAuthority } from '../dashboard/browser.ts'
 import { atoll, repository } from '../installation.ts'
 import { installWithTls } from '../secure-installation.ts'
@@ -111,7 +112,7 @@ describe('an installation with a domain and a local CA', { concurrency: 1 }, () 
     const args = ['sandbox', 'exec', sandboxId, '--', 'echo', 'hello']
     const here = await tryRun(atoll, args, { env: { ...local, ATOLL_DATA_DIR: dataDir } })
     assert.equal(here.stdout, 'hello\n', here.stderr)
-    const elsewhere = await secure.runClient([join(repository, 'apps/cli/src/main.ts'), ...args], {
+    const elsewhere = await secure.runClient([atollProgram(repository), ...args], {
       ATOLL_API_URL: `https://api.${secure.domain}`,
       ATOLL_API_KEY: apiKey,
       ATOLL_DATA_DIR: '/nonexistent',

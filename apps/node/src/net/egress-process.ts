@@ -80,7 +80,10 @@ function isInOurNamespace(pid: number): boolean {
 }
 
 async function start(args: readonly string[], logPath: string): Promise<void> {
-  const program = join(repository, 'apps/egress/src/main.ts')
+  const program =
+    typeof bundledPrograms === 'undefined'
+      ? join(repository, 'apps/egress/src/main.ts')
+      : join(bundledPrograms, 'egress.mjs')
   const log = openSync(logPath, 'a', 0o600)
   const child = spawn(process.execPath, [program, ...args], {
     detached: true,
@@ -104,6 +107,9 @@ async function start(args: readonly string[], logPath: string): Promise<void> {
 const startLimitMs = 20_000
 
 const repository = join(import.meta.dirname, '../../../..')
+
+/** Folder of the bundles (`tools/bundle`), in bundles only. */
+declare const bundledPrograms: string | undefined
 
 /** Source files of the egress process: a process of another build is replaced. */
 const sources = [
