@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,6 +37,21 @@ test('a layer built twice is kept once', async () => {
   const second = await commitLayer(place.dir, await place.tree('.tmp-b'))
   assert.equal(first, second)
   assert.deepEqual(await readdir(place.dir), [first])
+})
+
+test('a folder that programs of a dead builder still write to is left to a later sweep', async () => {
+  await using place = await setup()
+  const loop = 'while :; do mkdir -p .tmp-base-dead/$((i % 50))/folder; i=$((i + 1)); done'
+  const writer = spawn('sh', ['-c', loop], { cwd: place.dir, stdio: 'ignore' })
+  const ended = once(writer, 'close')
+  try {
+    for (let round = 0; round < 30; round += 1) await sweepBuilds(place.dir, '.tmp-base-')
+  } finally {
+    writer.kill('SIGKILL')
+    await ended
+  }
+  await sweepBuilds(place.dir, '.tmp-base-')
+  assert.deepEqual(await readdir(place.dir), [])
 })
 
 test('leftovers of dead builders are removed, layers are kept', async () => {

@@ -5,7 +5,7 @@ import { readFile, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { Fault } from '@atoll/kit/fault'
-import { run } from '@atoll/kit/run'
+import { outputOf, run, tryRun } from '@atoll/kit/run'
 
 /** Moves a built tree to its final name, which is its content hash. A layer that exists is complete. */
 export async function commitLayer(layersDir: string, built: string): Promise<string> {
@@ -40,7 +40,10 @@ export async function hashTree(dir: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Removes the folders of builders that died. The caller must hold the lock of the folder. */
+/**
+ * Removes the folders of builders that died. The caller must hold the lock of the folder. Programs of a killed builder may
+ * still write to its folder: the next sweep removes what they leave.
+ */
 export async function sweepBuilds(layersDir: string, prefix: string): Promise<void> {
   const names = (await readdir(layersDir)).filter((name) => name.startsWith(prefix))
   if (names.length === 0) return
@@ -55,7 +58,9 @@ export async function sweepBuilds(layersDir: string, prefix: string): Promise<vo
         `Cannot delete ${dir}, because something is mounted below it: unmount it, then try again`,
       )
     }
-    await run('rm', ['--recursive', '--force', '--one-file-system', dir], { timeoutMs: 120_000 })
+    const args = ['--recursive', '--force', '--one-file-system', dir]
+    const result = await tryRun('rm', args, { timeoutMs: 120_000 })
+    if (!result.stderr.includes('Directory not empty')) outputOf('rm', args, result)
   }
 }
 
