@@ -2,11 +2,11 @@
  * Bundles the programs into `node_modules/.cache/programs`. All but the programs themselves have names with a hash of their
  * content, and files of the build before stay: a running server loads parts of itself late.
  */
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { build } from 'esbuild'
-import type { Plugin } from 'esbuild'
+import type { Metafile, Plugin } from 'esbuild'
 import { bundleFolder, manifestName, readManifest } from './programs.mjs'
 
 const programs = { atoll: 'apps/cli/src/main.ts', egress: 'apps/egress/src/main.ts' }
@@ -50,6 +50,7 @@ export async function bundlePrograms(root: string): Promise<void> {
     const mayBeNewer = mtimeMs >= started
     return [path, mtimeMs, mayBeNewer ? -1 : size] as const
   })
+  sources.forEach((path) => checkLateImports(root, path, metafile))
   const outputs = outputFiles.map(({ path }) => basename(path))
   await mkdir(folder, { recursive: true })
   const isProgram = (path: string) => basename(path, '.mjs') in programs
@@ -63,6 +64,17 @@ export async function bundlePrograms(root: string): Promise<void> {
   const kept = new Set([...outputs, ...before, manifestName])
   for (const name of await readdir(folder)) {
     if (!kept.has(name)) await rm(join(folder, name), { recursive: true })
+  }
+}
+
+/** In a bundle, a package in CommonJS that is imported late has its default export only. */
+function checkLateImports(root: string, path: string, { inputs }: Metafile): void {
+  for (const { kind, path: target, original = '' } of inputs[path]?.imports ?? []) {
+    if (kind !== 'dynamic-import' || inputs[target]?.format !== 'cjs') continue
+    const text = readFileSync(join(root, path), 'utf8')
+    if (!text.includes(`} = await import('${original}')`) || !text.includes('{ default: ')) {
+      throw new Error(`${path} must import ${original} as { default: … } = await import(…)`)
+    }
   }
 }
 

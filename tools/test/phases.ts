@@ -30,8 +30,8 @@ export const phases: readonly TestPhase[] = [
       'tools/**/*.test.ts',
       'bench/src/**/*.test.ts',
     ],
-    // Many files wait for time limits.
-    filesAtOnce: 3,
+    // Most files wait more than they compute.
+    filesAtOnce: 6,
     batched: ['apps/api'],
     first: [
       'tools/test/test-batch.test.ts',
@@ -51,7 +51,7 @@ export const phases: readonly TestPhase[] = [
       'apps/api/src/component-tests/network/egress-refusals.test.ts',
       'apps/api/src/component-tests/builds/{build-files,dockerfile-builds,template-requests}.test.ts',
     ],
-    filesAtOnce: 3,
+    filesAtOnce: 6,
     batched: ['apps/api'],
     fileLimitMinutes: 10,
     prepare: preparePostgres,
@@ -62,7 +62,14 @@ export const phases: readonly TestPhase[] = [
     // Need several nodes or Ceph.
     excluded: ['tests/system/fleet/rig/**', 'tests/system/fleet/object*.test.ts'],
     // System tests mostly wait for processes.
-    filesAtOnce: 4,
+    filesAtOnce: 6,
+    first: [
+      'dashboard/dashboard',
+      'administration/upgrade',
+      'recovery/replaced-data',
+      'recovery/residue',
+      'recovery/quarantine',
+    ].map(systemTest),
     alone: [
       'administration/first-start',
       'administration/metrics',

@@ -28,7 +28,7 @@ const queryBuckets = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5]
 
 /** Loads the library on demand: without a listener for metrics, nothing is measured. */
 export async function createMetrics(): Promise<Metrics> {
-  const library = await import('prom-client')
+  const { default: library } = await import('prom-client')
   const registry = new library.Registry()
   library.collectDefaultMetrics({ register: registry })
   const defined = defineMetrics(library, [registry])
