@@ -12,7 +12,7 @@ export interface TestPhase {
   readonly batched?: readonly string[]
   /** The files that take longest: the phase does not end with one of them alone. */
   readonly first?: readonly string[]
-  /** Files that need the machine for themselves: they fill its disk or its descriptors, or compare speeds. */
+  /** Files that need the machine for themselves: they fill its disk or its descriptors. */
   readonly alone?: readonly string[]
   /** Files that run beside others, but not beside each other. */
   readonly inTurns?: readonly string[]
@@ -71,8 +71,6 @@ export const phases: readonly TestPhase[] = [
       'recovery/quarantine',
     ].map(systemTest),
     alone: [
-      'administration/first-start',
-      'administration/metrics',
       'files/full-disk',
       'recovery/power-failure',
       'security/flood',

@@ -99,23 +99,14 @@ test('Ctrl-C keeps sandboxes running and reports them, and the next start adopts
   await waitFor('the count to increase', async () => (await read()) > countAfterStart, polling)
 })
 
-test('a second start is ready within 3 s and shows neither key nor token', async () => {
-  const times: number[] = []
-  const limits: number[] = []
-  // The best of three starts counts. The limit is longer on a machine where even `atoll --version` is slow.
-  for (let round = 0; round < 3; round++) {
-    await installation.interrupt()
-    limits.push(3, 8 * (await secondsOf(() => run(atoll, ['--version']))))
-    const { output, seconds } = await startMeasured(installation.env)
-    assert.ok(!output.includes(installation.apiKey), output)
-    assert.ok(!output.includes(installation.accessToken), output)
-    const { E2B_API_KEY, ...urls } = exportsOf(output)
-    assert.match(E2B_API_KEY ?? '', /^\$\(.*atoll key show\)$/)
-    assert.equal(urls['E2B_API_URL'], installation.url)
-    times.push(seconds)
-  }
-  const timing = `ready after ${times.join(', ')} s, allowed ${limits.join(', ')}`
-  assert.ok(Math.min(...times) < Math.max(...limits), timing)
+test('a second start shows neither key nor token', async () => {
+  await installation.interrupt()
+  const output = await readBanner(installation.env)
+  assert.ok(!output.includes(installation.apiKey), output)
+  assert.ok(!output.includes(installation.accessToken), output)
+  const { E2B_API_KEY, ...urls } = exportsOf(output)
+  assert.match(E2B_API_KEY ?? '', /^\$\(.*atoll key show\)$/)
+  assert.equal(urls['E2B_API_URL'], installation.url)
 })
 
 test('down stops the server and all sandboxes, and reports both', async () => {
@@ -133,25 +124,17 @@ test('down stops the server and all sandboxes, and reports both', async () => {
   assert.deepEqual(await Sandbox.list(connection).nextItems(), [])
 })
 
-/** Runs `atoll up` until it prints the banner, then sends SIGINT. */
-async function startMeasured(env: NodeJS.ProcessEnv) {
-  const startedAt = performance.now()
+/** Runs `atoll up` until it prints the banner, then sends SIGINT. Returns its output. */
+async function readBanner(env: NodeJS.ProcessEnv): Promise<string> {
   const child = spawn(atoll, ['up'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
   const exit = once(child, 'close')
   await waitFor('the banner', () => output.includes(readyLine) || child.exitCode !== null, polling)
-  const seconds = (performance.now() - startedAt) / 1000
   child.kill('SIGINT')
   await exit
   assert.equal(child.exitCode, 0)
-  return { output, seconds }
-}
-
-async function secondsOf(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now()
-  await work()
-  return (performance.now() - startedAt) / 1000
+  return output
 }
 
 function exportsOf(banner: string): Partial<Record<string, string>> {
