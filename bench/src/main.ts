@@ -25,6 +25,7 @@ import { pauseAndFork } from './scenarios/pause-and-fork.ts'
 import { processOutput } from './scenarios/process-output.ts'
 import { releaseCost } from './scenarios/release-cost.ts'
 import { runCode } from './scenarios/run-code.ts'
+import { serverStart } from './scenarios/server-start.ts'
 import { teamMetrics } from './scenarios/team-metrics.ts'
 import { telemetryCost } from './scenarios/telemetry-cost.ts'
 import { warmCreate } from './scenarios/warm-create.ts'
@@ -34,6 +35,7 @@ const scenarios: readonly Scenario[] = [
   warmCreate,
   telemetryCost,
   coldStart,
+  serverStart,
   pauseAndFork,
   agentDay,
   burst,
