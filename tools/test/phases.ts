@@ -32,7 +32,7 @@ export const phases: readonly TestPhase[] = [
     ],
     // Most files wait more than they compute.
     filesAtOnce: 6,
-    batched: ['apps/api'],
+    batched: ['apps/api', 'apps/cli', 'apps/edge', 'apps/server', 'packages/client'],
     first: [
       'tools/test/test-batch.test.ts',
       'apps/server/src/main.test.ts',
