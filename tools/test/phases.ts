@@ -70,11 +70,7 @@ export const phases: readonly TestPhase[] = [
       'recovery/residue',
       'recovery/quarantine',
     ].map(systemTest),
-    alone: [
-      'files/full-disk',
-      'recovery/power-failure',
-      'security/flood',
-    ].map(systemTest),
+    alone: ['files/full-disk', 'recovery/power-failure', 'security/flood'].map(systemTest),
     // All of these route the same addresses to a network outside the host.
     inTurns: [
       'lifecycle/pause-connections',

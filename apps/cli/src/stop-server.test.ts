@@ -21,16 +21,18 @@ test('without a running server the data directory is locked until disposal', asy
   assert.ok(again)
 })
 
-test('a running server gets SIGTERM', async (t) => {
-  const dataDir = await setup(t)
-  const pid = await startServer(t, dataDir)
-  await using server = await stopServer(dataDir, { termMs: 120_000, killMs })
-  assert.deepEqual(server.stopped, { pid, by: 'SIGTERM' })
-})
+for (const program of ['main.ts', 'atoll.mjs']) {
+  test(`a running server gets SIGTERM, as ${program}`, async (t) => {
+    const dataDir = await setup(t)
+    const pid = await startServer(t, dataDir, { program })
+    await using server = await stopServer(dataDir, { termMs: 120_000, killMs })
+    assert.deepEqual(server.stopped, { pid, by: 'SIGTERM' })
+  })
+}
 
 test('a server that ignores SIGTERM is killed', async (t) => {
   const dataDir = await setup(t)
-  const pid = await startServer(t, dataDir, `process.on('SIGTERM', () => {})`)
+  const pid = await startServer(t, dataDir, { extra: `process.on('SIGTERM', () => {})` })
   await using server = await stopServer(dataDir, { termMs: 100, killMs })
   assert.deepEqual(server.stopped, { pid, by: 'SIGKILL' })
 })
@@ -53,8 +55,12 @@ async function setup(t: TestContext): Promise<string> {
 }
 
 /** Starts a program that locks the data directory and writes the PID file, as the server does. */
-async function startServer(t: TestContext, dataDir: string, extra = ''): Promise<number> {
-  const main = join(dataDir, 'main.ts')
+async function startServer(
+  t: TestContext,
+  dataDir: string,
+  { program = 'main.ts', extra = '' } = {},
+): Promise<number> {
+  const main = join(dataDir, program)
   const lockFile = import.meta.resolve('@atoll/server/lock')
   await writeFile(
     main,

@@ -82,7 +82,10 @@ async function readPid(dataDir: string): Promise<number | undefined> {
 /** Guards against a stale PID file: the kernel may have given the PID to another process. */
 async function isServer(pid: number): Promise<boolean> {
   const commandLine = await readIfExists(`/proc/${pid}/cmdline`)
-  return commandLine?.split('\0').some((word) => /(^|\/)(atoll|main\.ts)$/.test(word)) ?? false
+  return (
+    commandLine?.split('\0').some((word) => /(^|\/)(atoll|atoll\.mjs|main\.ts)$/.test(word)) ??
+    false
+  )
 }
 
 function readIfExists(path: string): Promise<string | undefined> {
