@@ -7,7 +7,7 @@
  *   node tools/prepare.mjs --program    prints the file that runs `atoll`
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { readFileSync, realpathSync } from 'node:fs'
+import { accessSync, constants, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
@@ -50,12 +50,13 @@ async function main(args) {
     : missingHostPackages(neededHostPackages(process.env), machine.path)
   if (missing.length > 0) checkHostPackagesInstallable(machine, missing)
   const { root } = machine
-  const isComplete = missing.length === 0 && npmPackagesAreCurrent(root) && bundleIsCurrent(root)
+  const hasPackages = missing.length === 0 && npmPackagesAreCurrent(root)
+  const isComplete = hasPackages && (bundleIsCurrent(root) || !mayBundle(root))
   if (!isComplete && !args.includes('--locked')) return rerunLocked(root, args)
   if (!npmPackagesAreCurrent(root)) await installNpmPackages(root)
   linkPinnedNode(root)
   if (missing.length > 0) await installHostPackages(machine)
-  if (!bundleIsCurrent(root)) await bundlePrograms(root)
+  if (!bundleIsCurrent(root) && mayBundle(root)) await bundlePrograms(root)
   if (args.includes('--program')) process.stdout.write(`${atollProgram(root)}\n`)
 }
 
@@ -111,7 +112,20 @@ async function installHostPackages(machine) {
 }
 
 /**
- * Ignores a failure, for example on a read-only file system: then the sources run.
+ * Returns false for a user who may only read the clone, and on a read-only file system: then the sources run.
+ * @param {string} root
+ */
+function mayBundle(root) {
+  try {
+    accessSync(join(root, 'node_modules'), constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Ignores a failure, for example on a full disk: then the sources run.
  * @param {string} root
  */
 async function bundlePrograms(root) {

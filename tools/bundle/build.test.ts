@@ -23,7 +23,7 @@ async function cloneSources() {
   const folder = await mkdtempDisposable(join(tmpdir(), 'atoll-bundle-'))
   const root = folder.path
   const isOwn = (path: string) => !path.includes('/node_modules')
-  for (const name of ['apps', 'packages', 'tools/bundle', 'package.json', 'package-lock.json']) {
+  for (const name of ['apps', 'packages', 'tools', 'package.json', 'package-lock.json']) {
     await cp(join(repository, name), join(root, name), { recursive: true, filter: isOwn })
   }
   await linkPackages(root, 'node_modules')
@@ -93,6 +93,18 @@ suite('the bundle of a clone', () => {
       assert.equal(bundleIsCurrent(copy.root), false)
       assert.equal(atollProgram(copy.root), sourceOf(copy.root))
     }
+  })
+
+  test('is replaced by the sources in a clone that cannot be written to', async () => {
+    await using copy = await copyClone()
+    const { root } = copy
+    const script =
+      'mount --bind -o ro "$1" "$1" && exec "$2" "$1/tools/prepare.mjs" --program --packages'
+    const inReadOnlyClone = ['--mount', 'sh', '-c', script, 'sh', root, process.execPath]
+    const print = () => run('unshare', inReadOnlyClone)
+    assert.equal(await print(), `${join(root, bundleFolder, 'atoll.mjs')}\n`)
+    await utimes(sourceOf(root), 1, 1)
+    assert.equal(await print(), `${sourceOf(root)}\n`)
   })
 
   test('is made again with the changes of a source, and keeps its files for running servers', async () => {
