@@ -121,6 +121,16 @@ test('records from before encryption are read, and sealed by the next pass', asy
   assert.deepEqual(await cells.reseal(), { resealed: 0, unreadable: 0 })
 })
 
+test('a rotation leaves the folder of a cell that is being removed alone', async () => {
+  await using world = await setup()
+  const { cells } = world.open()
+  const removeFiles = await cells.retire(cell.cellId)
+  await world.keys.add()
+  assert.deepEqual(await cells.reseal(), { resealed: 0, unreadable: 0 })
+  await removeFiles()
+  assert.deepEqual(await cells.list(), [])
+})
+
 test('a record whose version was removed to edit it by hand is opened', async () => {
   await using world = await setup()
   const { version: _v, checksum: _c, ...rest } = JSON.parse((await world.texts())[0] ?? '')

@@ -184,6 +184,8 @@ export function createRecordStore(installation: Installation, keys: RecordKeys):
       const entries = await list()
       let resealed = 0
       for (const { cellId } of entries) {
+        // Its files are being removed, outside of the turns of the cell.
+        if (cellId.startsWith(removing)) continue
         if (await inTurn(cellId, () => reseal(cellId))) resealed += 1
       }
       const unreadable = entries.filter((entry) => entry.quarantined).length
