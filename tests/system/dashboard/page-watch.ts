@@ -10,7 +10,7 @@ export interface PageWatch {
  * while a test has stopped the server, or it starts again.
  */
 const expectedError =
-  /Failed to load resource: (the server responded with a status of (4\d\d|503)|net::ERR_CONNECTION_REFUSED)|WebSocket connection to '[^']*\/bff\/live' failed/
+  /Failed to load resource: (the server responded with a status of (4\d\d|503)|net::ERR_CONNECTION_(REFUSED|RESET))|WebSocket connection to '[^']*\/bff\/live' failed/
 
 export async function watchPage(page: Page): Promise<PageWatch> {
   const problems: string[] = []
