@@ -67,7 +67,7 @@ export async function bundlePrograms(root: string): Promise<void> {
   }
 }
 
-/** In a bundle, a package in CommonJS that is imported late has its default export only. */
+/** Packages in CommonJS that are imported late have only their default export in a bundle. */
 function checkLateImports(root: string, path: string, { inputs }: Metafile): void {
   for (const { kind, path: target, original = '' } of inputs[path]?.imports ?? []) {
     if (kind !== 'dynamic-import' || inputs[target]?.format !== 'cjs') continue

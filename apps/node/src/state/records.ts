@@ -184,7 +184,7 @@ export function createRecordStore(installation: Installation, keys: RecordKeys):
       const entries = await list()
       let resealed = 0
       for (const { cellId } of entries) {
-        // Its files are being removed, outside of the turns of the cell.
+        // The files of a cell that was retired are removed outside of its turns.
         if (cellId.startsWith(removing)) continue
         if (await inTurn(cellId, () => reseal(cellId))) resealed += 1
       }
