@@ -50,13 +50,12 @@ async function main(args) {
     : missingHostPackages(neededHostPackages(process.env), machine.path)
   if (missing.length > 0) checkHostPackagesInstallable(machine, missing)
   const { root } = machine
-  const hasPackages = missing.length === 0 && npmPackagesAreCurrent(root)
-  const isComplete = hasPackages && (bundleIsCurrent(root) || !mayBundle(root))
+  const isComplete = missing.length === 0 && npmPackagesAreCurrent(root) && !needsBundle(root)
   if (!isComplete && !args.includes('--locked')) return rerunLocked(root, args)
   if (!npmPackagesAreCurrent(root)) await installNpmPackages(root)
   linkPinnedNode(root)
   if (missing.length > 0) await installHostPackages(machine)
-  if (!bundleIsCurrent(root) && mayBundle(root)) await bundlePrograms(root)
+  if (!isComplete && needsBundle(root)) await bundlePrograms(root)
   if (args.includes('--program')) process.stdout.write(`${atollProgram(root)}\n`)
 }
 
@@ -115,7 +114,8 @@ async function installHostPackages(machine) {
  * Returns false for a user who may only read the clone, and on a read-only file system: then the sources run.
  * @param {string} root
  */
-function mayBundle(root) {
+function needsBundle(root) {
+  if (bundleIsCurrent(root)) return false
   try {
     accessSync(join(root, 'node_modules'), constants.W_OK)
     return true

@@ -72,7 +72,7 @@ function checkLateImports(root: string, path: string, { inputs }: Metafile): voi
   for (const { kind, path: target, original = '' } of inputs[path]?.imports ?? []) {
     if (kind !== 'dynamic-import' || inputs[target]?.format !== 'cjs') continue
     const text = readFileSync(join(root, path), 'utf8')
-    if (!text.includes(`} = await import('${original}')`) || !text.includes('{ default: ')) {
+    if (!new RegExp(`\\{ default: \\w+ \\} = await import\\('${original}'\\)`).test(text)) {
       throw new Error(`${path} must import ${original} as { default: … } = await import(…)`)
     }
   }

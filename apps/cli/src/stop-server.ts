@@ -79,13 +79,13 @@ async function readPid(dataDir: string): Promise<number | undefined> {
   return text && /^[1-9]\d{0,9}\n?$/.test(text) ? Number(text) : undefined
 }
 
+/** Names of the bundle and of the source, also in other releases. */
+const programName = /(^|\/)(atoll|atoll\.mjs|main\.ts)$/
+
 /** Guards against a stale PID file: the kernel may have given the PID to another process. */
 async function isServer(pid: number): Promise<boolean> {
   const commandLine = await readIfExists(`/proc/${pid}/cmdline`)
-  return (
-    commandLine?.split('\0').some((word) => /(^|\/)(atoll|atoll\.mjs|main\.ts)$/.test(word)) ??
-    false
-  )
+  return commandLine?.split('\0').some((word) => programName.test(word)) ?? false
 }
 
 function readIfExists(path: string): Promise<string | undefined> {

@@ -11,11 +11,11 @@ import { newPatientPage, openBrowser } from './browser.ts'
  * Shows a part at two places. The part arrives after the second place was drawn as loading, and before its effects run, which
  * wait for a frame.
  */
-const program = `
+const program = (outcome: string) => `
 import { render } from 'preact'
 import { lazy } from './parts/lazy.tsx'
 
-const { promise, resolve } = Promise.withResolvers()
+const { promise, resolve, reject } = Promise.withResolvers()
 let calls = 0
 const Part = lazy(() => (calls += 1, promise))
 const place = () => document.body.appendChild(document.createElement('div'))
@@ -24,7 +24,7 @@ const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout
 render(<Part />, place())
 while (calls === 0) await frame()
 render(<Part />, place())
-resolve(() => <p>shown</p>)
+${outcome}
 `
 
 suite('a part of the page that is loaded late', () => {
@@ -37,17 +37,20 @@ suite('a part of the page that is loaded late', () => {
 
   test('is shown at every place that waits for it', async () => {
     const page = await newPatientPage(browser)
-    await page.addScriptTag({ type: 'module', content: await bundle(program) })
+    await page.addScriptTag({
+      type: 'module',
+      content: await bundle(program('resolve(() => <p>shown</p>)')),
+    })
     await page.getByText('shown').nth(1).waitFor()
     assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0)
   })
 
   test('offers to load the page again at every place if it cannot be loaded', async () => {
     const page = await newPatientPage(browser)
-    const failing = program
-      .replace('resolve(', 'throw new Error(')
-      .replace('promise)', 'Promise.reject())')
-    await page.addScriptTag({ type: 'module', content: await bundle(failing) })
+    await page.addScriptTag({
+      type: 'module',
+      content: await bundle(program("reject(new Error('gone'))")),
+    })
     await page.getByRole('button', { name: 'Reload the page' }).nth(1).waitFor()
   })
 })
